@@ -104,12 +104,6 @@ inline const double* checked_weights(const char* name, const Given& array, int64
   return values;
 }
 
-inline double checked_weight(const char* name, double value) {
-  if (!(value >= 0.0) || !std::isfinite(value))
-    refuse(name, " must be finite and not negative; got ", value);
-  return value;
-}
-
 inline int64_t checked_count(const char* name, int64_t value, int64_t least) {
   if (value < least) refuse(name, " must be at least ", least, "; got ", value);
   return value;
@@ -144,7 +138,12 @@ struct Fields {
       refuse(name, " cannot be read from ", nb::inst_name(found).c_str());
     return value;
   }
-  double weight(const char* name) const { return checked_weight(name, get<double>(name)); }
+  double weight(const char* name) const {
+    const double value = get<double>(name);
+    if (!(value >= 0.0) || !std::isfinite(value))
+      refuse(name, " must be finite and not negative; got ", value);
+    return value;
+  }
   int64_t count(const char* name, int64_t least) const {
     return checked_count(name, get<int64_t>(name), least);
   }
@@ -170,12 +169,6 @@ template <class T> struct Owned {
   }
 };
 
-template <class T>
-nb::object copied(const std::vector<T>& from, std::initializer_list<size_t> shape) {
-  const Owned<T> to(from.size());
-  std::copy(from.begin(), from.end(), to.data);
-  return to.shaped(shape);
-}
 // A new array, filled while other Python threads may run.
 template <class T, class Fill>
 nb::object filled(std::initializer_list<size_t> shape, const Fill& fill) {
@@ -189,6 +182,10 @@ nb::object filled(std::initializer_list<size_t> shape, const Fill& fill) {
   return out.shaped(shape);
 }
 
+template <class T>
+nb::object copied(const std::vector<T>& from, std::initializer_list<size_t> shape) {
+  return filled<T>(shape, [&](T* out) { std::copy(from.begin(), from.end(), out); });
+}
 template <class T> nb::object copied(const std::vector<T>& from) {
-  return filled<T>({from.size()}, [&](T* out) { std::copy(from.begin(), from.end(), out); });
+  return copied(from, {from.size()});
 }

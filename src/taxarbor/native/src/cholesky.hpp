@@ -2,10 +2,7 @@
 // since another one is another last digit, and with it another tree.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+#include "common.hpp"
 
 struct Sequential {  // sums from the first to the last; back substitution from the last row up
   static double dot(const double* a, const double* b, int64_t n) {

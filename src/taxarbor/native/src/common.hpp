@@ -103,6 +103,12 @@ template <bool IsTree, class Term> TAXARBOR_INLINE double sum_terms(int64_t n, c
   return sum;
 }
 
+inline std::vector<int64_t> numbers(int64_t n) {
+  std::vector<int64_t> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 // ---- threads ------------------------------------------------------------------------------------
 
 // Parts into which `n` rows are divided, for sums over rows: never by the thread count.
@@ -223,8 +229,7 @@ struct QuadraticModel {
 };
 // How far feature p is from optimal: as SparseGroupPenalty.violations.
 double distance(const QuadraticModel& model, int64_t p, const double* V, const double* gradient);
-void descend(
-    const QuadraticModel& model, double* V, double* gradient, double tol, int64_t max_sweeps);
+void descend(const QuadraticModel& model, double* V, double* gradient, double tol);
 
 void bind_data(nb::module_& m);
 void bind_pair(nb::module_& m);

@@ -7,9 +7,8 @@ namespace {
 template <class T> class CsrView final : public View<T> {
  public:
   CsrView(const Given& values, const Given& columns, const Given& starts, int64_t p, int threads)
-      : View<T>(static_cast<int64_t>(starts.shape(0)) - 1, p, threads), arrays_{values, columns,
-                                                                            starts},
-        values_(static_cast<const T*>(values.data())),
+      : View<T>(static_cast<int64_t>(starts.shape(0)) - 1, p, threads),
+        arrays_{values, columns, starts}, values_(static_cast<const T*>(values.data())),
         columns_(static_cast<const int32_t*>(columns.data())),
         starts_(static_cast<const int64_t*>(starts.data())) {}
   CsrView(const CsrView& other, Index index)
@@ -119,11 +118,8 @@ template <class T> class CsrView final : public View<T> {
       const T* weights) const override {
     std::vector<int32_t> place(p_, -1);
     for (int64_t j = 0; j < f; ++j) place[features[j]] = static_cast<int32_t>(j);
-    const int64_t size = f * f + f + 1;
-    const int parts = part_count(n, 4096, size * 8);
-    std::vector<double> sums(parts * size);  // per part: (f, f) products, f sums, a count
-    for_parts(n, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      double* products = sums.data() + part * size;
+    std::vector<double> sums(f * f + f + 1);  // (f, f) products, f sums, a count
+    this->add_up(n, 4096, sums.size(), sums.data(), [&](int64_t a, int64_t b, double* products) {
       double* total = products + f * f;
       std::vector<std::pair<int64_t, double>> kept;
       double count = 0.0;
@@ -142,8 +138,6 @@ template <class T> class CsrView final : public View<T> {
       }
       total[f] = count;
     });
-    for (int part = 1; part < parts; ++part)
-      for (int64_t j = 0; j < size; ++j) sums[j] += sums[part * size + j];
     const double* total = sums.data() + f * f;
     for (int64_t j = 0; j < f; ++j)
       for (int64_t k = j; k < f; ++k) {
@@ -198,14 +192,8 @@ template <class T> class CsrView final : public View<T> {
   // out (m, p) = the sum of what body(first, last, sum) adds for the rows of each part: (m, p) sums
   // of weighted rows, then the m totals of their weights, by which the centre counts.
   template <class Body> void add_parts(int64_t m, double* out, const Body& body) const {
-    const int64_t size = m * p_ + m;
-    const int parts = part_count(n_, 8192, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      body(a, b, sums.data() + part * size);
-    });
-    for (size_t at = size; at < sums.size(); at += size)
-      for (int64_t j = 0; j < size; ++j) sums[j] += sums[at + j];
+    std::vector<double> sums(m * p_ + m);
+    this->add_up(n_, 8192, sums.size(), sums.data(), body);
     for (int64_t k = 0; k < m; ++k)
       for (int64_t j = 0; j < p_; ++j)
         out[k * p_ + j] = sums[k * p_ + j] - sums[m * p_ + k] * center_[j];

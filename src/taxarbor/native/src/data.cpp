@@ -195,7 +195,6 @@ nb::object lloyd(const Data& data, const Given& start, int64_t n_steps) {
   });
 }
 
-// Steps of the power method towards the direction of greatest variance, of unit length.
 nb::object principal(const Data& data, const Given& start, int64_t n_steps) {
   return data.visit([&](const auto& rows) {
     const size_t p = rows.n_features();
@@ -203,15 +202,7 @@ nb::object principal(const Data& data, const Given& start, int64_t n_steps) {
     checked_count("n_steps", n_steps, 0);
     return filled<double>({p}, [&](double* direction) {
       std::copy(from, from + p, direction);
-      std::vector<Number<decltype(rows)>> along(rows.n_rows());
-      for (int64_t step = 0; step <= n_steps; ++step) {
-        double square = 0.0;
-        for (size_t j = 0; j < p; ++j) square += direction[j] * direction[j];
-        for (size_t j = 0; j < p && square > 0.0; ++j) direction[j] /= std::sqrt(square);
-        if (step == n_steps) break;
-        rows.scores(direction, 1, along.data());
-        rows.adjoint(along.data(), 1, direction);
-      }
+      step_direction(rows, n_steps, std::numeric_limits<double>::denorm_min(), direction);
     });
   });
 }

@@ -230,8 +230,9 @@ template <class T> TAXARBOR_CLONES void adjoint_rows(const Block<T>& d, const T*
         rows[n] = d.at(at), r[n] = R[at * n_models + m];
         n += r[n] != T{0};
       }
-      for (; i + Four <= n; i += Four) add_rows<Four>(partial + m * p, r + i, rows + i, d.center, p);
-      for (; i < n; ++i) add_rows<1>(partial + m * p, r + i, rows + i, d.center, p);
+      T* own = partial + m * p;
+      for (; i + Four <= n; i += Four) add_rows<Four>(own, r + i, rows + i, d.center, p);
+      for (; i < n; ++i) add_rows<1>(own, r + i, rows + i, d.center, p);
     }
     flush(partial, sum, n_models * p);
   }
@@ -389,12 +390,6 @@ template <class T> class DenseView final : public View<T> {
   }
 
   void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
-    if (is_mirrored(W, offsets, m)) {  // the second score is the first with another sign
-      std::vector<T> f(n_);
-      scores(W, 1, f.data());
-      for (int64_t i = 0; i < n_; ++i) out[i] = f[i] < 0;
-      return;
-    }
     // Many models are made up to whole tiles by some that never win.
     constexpr int64_t C = tile_columns<T>();
     const int64_t width = m < C ? m : (m + C - 1) / C * C;
@@ -416,7 +411,7 @@ template <class T> class DenseView final : public View<T> {
 
   void adjoint(const T* R, int64_t m, double* out) const override {
     const Block<T> d = block();
-    this->add_up(m * p_, out, [&](int64_t a, int64_t b, double* sum) {
+    this->add_up(n_, 2048, m * p_, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> partial(m * p_);
       adjoint_rows(d, R, m, a, b, partial.data(), sum);
     });
@@ -431,7 +426,7 @@ template <class T> class DenseView final : public View<T> {
       for (int64_t j = 0; j < p_; ++j) norm += centers[k * p_ + j] * centers[k * p_ + j];
       offset[k] = static_cast<T>(0.5 * norm);
     }
-    this->add_up(K * p_, out, [&](int64_t a, int64_t b, double* sum) {
+    this->add_up(n_, 2048, K * p_, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> partial(K * p_);
       nearest_rows(d, points.data(), offset.data(), K, a, b, labels, partial.data(), sum);
     });
@@ -439,7 +434,7 @@ template <class T> class DenseView final : public View<T> {
 
   void mean(bool absolute, double* out) const override {
     const Block<T> d = block();
-    this->add_up(p_, out, [&](int64_t a, int64_t b, double* sum) {
+    this->add_up(n_, 2048, p_, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> partial(p_);
       mean_rows(d, absolute, a, b, partial.data(), sum);
     });
@@ -468,27 +463,16 @@ template <class T> class DenseView final : public View<T> {
     const Block<T> d = block();
     const int64_t width = (f + tile_columns<T>() - 1) / tile_columns<T>() * tile_columns<T>(),
                   size = width * width;
-    const int parts = part_count(n, 1024, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
+    std::vector<double> sums(size);
+    this->add_up(n, 1024, size, sums.data(), [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> panel(std::min(PanelRows, b - a) * width);
-      gram_rows(
-          d, positions, weights, features, f, width, a, b, panel.data(), sums.data() + part * size);
+      gram_rows(d, positions, weights, features, f, width, a, b, panel.data(), sum);
     });
     for (int64_t p = 0; p < f; ++p)
-      for (int64_t q = p; q < f; ++q) {
-        double sum = 0.0;
-        for (int part = 0; part < parts; ++part) sum += sums[part * size + p * width + q];
-        out[p * f + q] = out[q * f + p] = sum;
-      }
+      for (int64_t q = p; q < f; ++q) out[p * f + q] = out[q * f + p] = sums[p * width + q];
   }
 
  private:
-  bool is_mirrored(const double* W, const double* offsets, int64_t m) const {
-    if (m != 2 || offsets[0] != 0.0 || offsets[1] != 0.0) return false;
-    return std::equal(W, W + p_, W + p_, [](double a, double b) { return a == -b; });
-  }
-
   // What writes the scores of rows a to b for given models.
   auto scorer(const double* W, int64_t m) const {
     const bool many = m >= tile_columns<T>();
@@ -501,8 +485,7 @@ template <class T> class DenseView final : public View<T> {
   // Call body(first, last) for parts of the rows, whose results do not depend on one another.
   template <class Body> void over_rows(int64_t per_row, const Body& body) const {
     const int parts = part_count(n_, std::max<int64_t>(2048 / std::max<int64_t>(per_row, 1), 1), 1);
-    for_parts(
-        n_, parts, this->threads(), [&](int, int64_t a, int64_t b) { body(a, b); }, per_row);
+    for_parts(n_, parts, this->threads(), [&](int, int64_t a, int64_t b) { body(a, b); }, per_row);
   }
 
   Block<T> block() const {

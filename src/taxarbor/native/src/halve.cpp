@@ -129,8 +129,8 @@ template <class T> struct Ending {
 
 // The factor of the objective's Hessian, for the Gram matrix of the rows inside the margin. Damped:
 // in few coordinates rows may lie on a plane.
-bool factor(const std::vector<double>& gram, int64_t n, int64_t p, double ridge,
-    std::vector<double>& U) {
+bool factor(
+    const std::vector<double>& gram, int64_t n, int64_t p, double ridge, std::vector<double>& U) {
   U.resize(gram.size());
   const double share = 1.0 / n;
   for (size_t e = 0; e < U.size(); ++e) U[e] = gram[e] * share;
@@ -170,8 +170,7 @@ template <class T> class HalveSolver : public PairRounds<T, HalveSolver<T>> {
 
   void gradient() {
     rows_.adjoint(residual_.data(), 1, gradient_.data());
-    for (int64_t j = 0; j < p_; ++j)
-      gradient_[j] = 2.0 * a_.ridge * W_[j] - gradient_[j] / n_;
+    for (int64_t j = 0; j < p_; ++j) gradient_[j] = 2.0 * a_.ridge * W_[j] - gradient_[j] / n_;
     passes_ += 1.0;
   }
 
@@ -226,12 +225,6 @@ template <class T> class Halving {
   }
 
  private:
-  static std::vector<int64_t> numbers(int64_t n) {
-    std::vector<int64_t> all(n);
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
-
   static double digits(double gap) { return std::round(1e5 * std::log(std::max(gap, Tiny))); }
 
   void gather() {
@@ -277,14 +270,9 @@ template <class T> class Halving {
     std::vector<double> direction(p_);
     std::vector<T> along(rows.n);
     for (T& r : along) r = static_cast<T>(random_.uniform() - 0.5);  // likelier where rows vary
-    for (int64_t step = 0;; ++step) {
-      rows.view->adjoint(along.data(), 1, direction.data());
-      const double square =
-          std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0);
-      for (double& w : direction) w /= std::sqrt(std::max(square, Tiny));
-      rows.view->scores(direction.data(), 1, along.data());
-      if (step == a_.power_steps) break;
-    }
+    rows.view->adjoint(along.data(), 1, direction.data());
+    step_direction(*rows.view, a_.power_steps, Tiny, direction.data());
+    rows.view->scores(direction.data(), 1, along.data());
     std::vector<double> centers(2 * p_);
     for (int k = 0; k < 2; ++k) {
       const auto middle = along.begin() + (2 * k + 1) * rows.n / 4;

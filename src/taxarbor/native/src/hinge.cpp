@@ -68,9 +68,8 @@ nb::object hinge_multi(const Given& given, const Given& labels) {
 }
 
 nb::object hinge_costs(const Given& given) {
-  return of_type("S", given, [&](auto number) -> nb::object {
-    using T = decltype(number);
-    const T* S = checked<T>("S", given, {-1, -1});
+  return of_type("S", given, [&](auto number) {
+    const auto* S = checked<decltype(number)>("S", given, {-1, -1});
     const size_t n = given.shape(0), K = given.shape(1);
     return filled<double>({n, K}, [&](double* cost) { cost_rows(S, n, K, cost); });
   });

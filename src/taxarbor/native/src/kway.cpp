@@ -81,10 +81,10 @@ template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, int32_t> {
       double* metric = &metric_[k * size];
       if (c.up.size() + c.down.size() > c.all.size()) {
         std::fill(metric, metric + size, 0.0);
-        this->add_gram(c.all, c.by_all.data(), 1.0, metric);
+        this->add_gram(c.all.data(), c.all.size(), c.by_all.data(), 1.0, metric);
       } else {
-        this->add_gram(c.up, c.by_up.data(), 1.0, metric);
-        this->add_gram(c.down, c.by_down.data(), -1.0, metric);
+        this->add_gram(c.up.data(), c.up.size(), c.by_up.data(), 1.0, metric);
+        this->add_gram(c.down.data(), c.down.size(), c.by_down.data(), -1.0, metric);
       }
     }
   }
@@ -94,7 +94,7 @@ template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, int32_t> {
   void minimise(const std::vector<double>& H, const std::vector<double>& l1, std::vector<double>& g,
       std::vector<double>& V, double tol) const {
     const int64_t F = l1.size();
-    descend({H.data(), K_, F, a_.group, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
+    descend({H.data(), K_, F, a_.group, l1.data(), a_.ridge}, V.data(), g.data(), tol);
   }
 
   bool newton_target(double tol, std::vector<double>& target) {
@@ -186,10 +186,10 @@ nb::object kway(const Data& data, nb::handle problem) {
       refuse("bounds must let ", K, " children hold ", n, " rows; got ", bounds.first, " and ",
           bounds.second);
     const SplitProblem<int32_t> checked{W,
-        labels ? checked_range<int32_t>("labels", *labels, {n}, 0, K) : nullptr,
-        bounds.first, std::min(bounds.second, n), from.weight("group"),
-        checked_weights("l1", l1, p), from.weight("ridge"), from.weight("tol"),
-        from.weight("violation"), from.count("max_alternations", 0), from.count("max_working", 1)};
+        labels ? checked_range<int32_t>("labels", *labels, {n}, 0, K) : nullptr, bounds.first,
+        std::min(bounds.second, n), from.weight("group"), checked_weights("l1", l1, p),
+        from.weight("ridge"), from.weight("tol"), from.weight("violation"),
+        from.count("max_alternations", 0), from.count("max_working", 1)};
     KwaySolver<Number<decltype(rows)>> solver(rows, checked, K);
     const char* status = unlocked([&] { return solver.run(); });
     return solver.result(status);

@@ -6,8 +6,9 @@
 // s_i = +1 for child 0. Each round takes one proximal Newton step for the labels as they are and
 // then gives the rows their best labels. This is the loop of split/_alternate.py with its parts
 // in one place: there a round costs a hundred array operations, here none.
-#include "cholesky.hpp"
 #include "pair.hpp"
+
+#include "cholesky.hpp"
 
 namespace {
 
@@ -21,8 +22,8 @@ template <class T> class PairSolver : public PairRounds<T, PairSolver<T>> {
   using Base::Base;
 
   nb::object result(const char* status) const {
-    return nb::make_tuple(copied(W_), copied(labels_),
-        nb::object(copied(f_).attr("reshape")(-1, 1)), this->trace_, status, passes_);
+    return nb::make_tuple(
+        copied(W_), copied(labels_), copied(f_, {f_.size(), 1}), this->trace_, status, passes_);
   }
 
  private:
@@ -50,7 +51,7 @@ template <class T> class PairSolver : public PairRounds<T, PairSolver<T>> {
         a_.ridge > 0.0 && std::all_of(l1.begin(), l1.end(), [](double w) { return w == 0.0; });
     const int64_t F = V.size();
     if (!smooth || !solve(H, g, V))
-      descend({H.data(), 1, F, 0.0, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
+      descend({H.data(), 1, F, 0.0, l1.data(), a_.ridge}, V.data(), g.data(), tol);
   }
 
   // Where only the ridge counts the model's minimum solves (H + 2 ridge I) V = H d - g: exact, so
@@ -107,10 +108,9 @@ nb::object pair(const Data& data, nb::handle problem) {
     const auto bounds = from.get<std::pair<int64_t, int64_t>>("bounds");
     check_bounds(bounds.first, bounds.second, n);
     const SplitProblem<int8_t> checked{checked_finite("start", start, {p}),
-        labels ? checked_range<int8_t>("labels", *labels, {n}, 0, 2) : nullptr,
-        bounds.first, bounds.second, 0.0, checked_weights("l1", l1, p),
-        from.weight("ridge"), from.weight("tol"), from.weight("violation"),
-        from.count("max_alternations", 0), from.count("max_working", 1)};
+        labels ? checked_range<int8_t>("labels", *labels, {n}, 0, 2) : nullptr, bounds.first,
+        bounds.second, 0.0, checked_weights("l1", l1, p), from.weight("ridge"), from.weight("tol"),
+        from.weight("violation"), from.count("max_alternations", 0), from.count("max_working", 1)};
     PairSolver<Number<decltype(rows)>> solver(rows, checked);
     const char* status = unlocked([&] { return solver.run(); });
     return solver.result(status);

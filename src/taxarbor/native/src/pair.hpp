@@ -1,5 +1,5 @@
-// What two-way splits (pair.cpp, halve.cpp) have in common: one model, d, whose sign says the child,
-// and the rows inside its margin, 1/(2n) sum_i [1 - s_i d . x_i]_+^2.
+// What two-way splits (pair.cpp, halve.cpp) have in common: one model, d, whose sign says the
+// child, the loss 1/(2n) sum_i [1 - s_i d . x_i]_+^2, and the rows inside the margin.
 #pragma once
 
 #include "rounds.hpp"
@@ -19,21 +19,21 @@ template <class T, class Solver> class PairRounds : public Rounds<T, Solver, int
   // Bring the Gram matrix of the rows inside the margin up to date: x x' does not depend on the
   // label, so only rows that crossed the margin count, unless they are the greater part.
   void update_metric() {
-    std::vector<int64_t> entered(n_ + 1), left(n_ + 1), all(n_ + 1);
-    int64_t n_entered = 0, n_left = 0, n_all = 0;
+    if (inside_ == counted_) return;
+    for (auto* some : {&entered_, &left_, &all_}) some->resize(n_ + 1);
+    int64_t entered = 0, left = 0, all = 0;
     for (int64_t i = 0; i < n_; ++i) {  // without a branch, which nobody could predict
-      entered[n_entered] = left[n_left] = all[n_all] = i;
-      n_entered += inside_[i] & ~counted_[i];
-      n_left += counted_[i] & ~inside_[i];
-      n_all += inside_[i];
+      entered_[entered] = left_[left] = all_[all] = i;
+      entered += inside_[i] & ~counted_[i];
+      left += counted_[i] & ~inside_[i];
+      all += inside_[i];
     }
-    entered.resize(n_entered), left.resize(n_left), all.resize(n_all);
-    if (n_entered + n_left > n_all) {
+    if (entered + left > all) {
       std::fill(metric_.begin(), metric_.end(), 0.0);
-      this->add_gram(all, nullptr, 1.0, metric_.data());
+      this->add_gram(all_.data(), all, nullptr, 1.0, metric_.data());
     } else {
-      this->add_gram(entered, nullptr, 1.0, metric_.data());
-      this->add_gram(left, nullptr, -1.0, metric_.data());
+      this->add_gram(entered_.data(), entered, nullptr, 1.0, metric_.data());
+      this->add_gram(left_.data(), left, nullptr, -1.0, metric_.data());
     }
     counted_ = inside_;
   }
@@ -46,4 +46,5 @@ template <class T, class Solver> class PairRounds : public Rounds<T, Solver, int
   void place(int8_t* labels) const { split_pair(f_.data(), n_, a_.lower, a_.upper, labels); }
 
   std::vector<uint8_t> inside_, counted_;  // rows inside the margin; those in metric_
+  std::vector<int64_t> entered_, left_, all_;
 };

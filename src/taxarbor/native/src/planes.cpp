@@ -11,8 +11,7 @@ nb::object hashes(uint64_t key, const Given& numbers) {
   const int64_t* from = checked<int64_t>("numbers", numbers, {-1});
   const size_t n = numbers.shape(0);
   return filled<uint64_t>({n}, [&](uint64_t* out) {
-    for (size_t i = 0; i < n; ++i)
-      out[i] = mixed(mixed(key ^ (static_cast<uint64_t>(from[i]) * Golden)));
+    for (size_t i = 0; i < n; ++i) out[i] = mixed(mixed(key ^ (from[i] * Golden)));
   });
 }
 
@@ -32,8 +31,8 @@ nb::object plane_scores(const Given& Z, const Given& plane, double offset) {
   const float* rows = checked<float>("Z", Z, {-1, -1});
   const int64_t n = Z.shape(0), q = Z.shape(1);
   const double* weights = checked_finite("plane", plane, {q});
-  return filled<float>({static_cast<size_t>(n)},
-      [&](float* out) { score_rows(rows, n, q, weights, offset, out); });
+  return filled<float>(
+      {static_cast<size_t>(n)}, [&](float* out) { score_rows(rows, n, q, weights, offset, out); });
 }
 
 }  // namespace

@@ -8,8 +8,7 @@
 constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a step must bring
 constexpr double Shortest = 1e-6;    // step length below which a search gives up
 constexpr double Damping = 1e-6;     // share of the Hessian's diagonal that is added to it
-constexpr int64_t MaxSweeps = 200;
-constexpr int64_t Few = 256;  // features to begin with, where more are wanted than may be
+constexpr int64_t Few = 256;         // features to begin with, where more are wanted than may be
 
 // A split in checked buffers: taxarbor.rows.PairProblem and KwayProblem.
 template <class Label> struct SplitProblem {
@@ -99,13 +98,13 @@ template <class T, class Solver, class Label> class Rounds {
   }
 
   void add_gram(
-      const std::vector<int64_t>& positions, const T* weights, double sign, double* metric) {
-    if (positions.empty()) return;
+      const int64_t* positions, int64_t n, const T* weights, double sign, double* metric) {
+    if (n == 0) return;
     const int64_t F = working_.size();
     part_.resize(F * F);
-    rows_.gram(positions.data(), positions.size(), working_.data(), F, part_.data(), weights);
+    rows_.gram(positions, n, working_.data(), F, part_.data(), weights);
     for (int64_t e = 0; e < F * F; ++e) metric[e] += sign * part_[e];
-    passes_ += static_cast<double>(positions.size()) / n_;
+    passes_ += static_cast<double>(n) / n_;
   }
 
   // Where the model of a step is least, over the working features; false if that is nowhere.

@@ -19,6 +19,7 @@ using Index = std::optional<std::vector<int64_t>>;  // none: row i is row i
 // the first of them was made (data.cpp); index and centre are the node's own.
 template <class T> class View {
  public:
+  using Value = T;
   virtual ~View() = default;
   // The same matrix and threads, other rows of it; the centre is yet to be set.
   virtual std::shared_ptr<View> with(Index index) const = 0;
@@ -70,16 +71,17 @@ template <class T> class View {
     set_center(std::move(mean));
   }
 
-  // out (size) = the sum of what body(first, last, sum) adds for the rows of each part, in order.
-  template <class Body> void add_up(int64_t size, double* out, const Body& body) const {
-    const int parts = part_count(n_, 2048, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n_, parts, threads(), [&](int part, int64_t first, int64_t last) {
-      body(first, last, sums.data() + part * size);
-    });
+  // out (size) = the sum of what body(first, last, sum) adds for each part of n rows, in order.
+  template <class Body>
+  void add_up(int64_t n, int64_t rows_per_part, int64_t size, double* out, const Body& body) const {
+    const int parts = part_count(n, rows_per_part, size * 8);
+    std::vector<double> sums((parts - 1) * size);  // but for the first part's, which are in `out`
     std::fill(out, out + size, 0.0);
-    for (int part = 0; part < parts; ++part)
-      for (int64_t j = 0; j < size; ++j) out[j] += sums[part * size + j];
+    for_parts(n, parts, threads(), [&](int part, int64_t first, int64_t last) {
+      body(first, last, part ? sums.data() + (part - 1) * size : out);
+    });
+    for (size_t at = 0; at < sums.size(); at += size)
+      for (int64_t j = 0; j < size; ++j) out[j] += sums[at + j];
   }
 
   int64_t n_, p_;
@@ -111,6 +113,21 @@ template <class T> void step_centers(
   }
 }
 
+// Steps of the power method towards the direction of greatest variance, in place, of unit length
+// unless its square is less than `least`.
+template <class T>
+void step_direction(const View<T>& rows, int64_t n_steps, double least, double* direction) {
+  const int64_t p = rows.n_features();
+  std::vector<T> along(rows.n_rows());
+  for (int64_t step = 0;; ++step) {
+    const double square = std::inner_product(direction, direction + p, direction, 0.0);
+    for (int64_t j = 0; j < p; ++j) direction[j] /= std::sqrt(std::max(square, least));
+    if (step == n_steps) break;
+    rows.scores(direction, 1, along.data());
+    rows.adjoint(along.data(), 1, direction);
+  }
+}
+
 // What Python holds: the rows of one node, of either type.
 struct Data {
   std::variant<std::shared_ptr<View<float>>, std::shared_ptr<View<double>>> view;
@@ -133,6 +150,4 @@ struct Data {
     return visit([](auto& rows) { return rows.index() ? copied(*rows.index()) : nb::none(); });
   }
 };
-template <class V> struct type_of_rows;
-template <class T> struct type_of_rows<View<T>> { using type = T; };
-template <class V> using Number = typename type_of_rows<std::decay_t<V>>::type;
+template <class V> using Number = typename std::decay_t<V>::Value;
