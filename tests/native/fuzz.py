@@ -25,7 +25,6 @@ ENDLESS = {
     "max_rounds",
     "power_steps",
     "n_steps",
-    "max_sweeps",
     "max_alternations",
     "n_features",
     "n_labels",
@@ -102,8 +101,8 @@ def gram(rng):
     return native.gram, {"data": data, "positions": positions, "features": features}
 
 
-def moment(rng):
-    return native.moment, {"data": draw_data(rng)[0], "absolute": bool(rng.integers(2))}
+def spread(rng):
+    return native.spread, {"data": draw_data(rng)[0]}
 
 
 def norms(rng):
@@ -129,7 +128,6 @@ def pair(rng):
     fields = {
         "start": rng.normal(size=p) * (rng.random() < 0.5),
         "labels": labels,
-        "is_fixed": bool(rng.integers(2)),
         "bounds": (n // 4, n - n // 4),
         "l1": np.full(p, float(rng.choice([0.0, 1e-3, 0.1]))),
         "ridge": float(rng.choice([0.0, 1e-2])),
@@ -270,7 +268,7 @@ def ward_links(rng):
     return native.ward_links, {"points": points, "weights": rng.uniform(1, 9, len(points))}
 
 
-CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, moment, norms]
+CASES = [make_dense, make_csr, take, scores, best, adjoint, gram, spread, norms]
 CASES += [lloyd, principal]
 CASES += [pair, kway, halve, hinge_multi, hinge_costs]
 CASES += [assign_flow, assign_pair, label_sums, ward, ward_links]
@@ -300,7 +298,7 @@ def call(kernel, arguments):
     return (
         *sweeps,
         native.gram(found, np.arange(found.n_rows), everything),
-        native.moment(found, True),
+        native.spread(found),
         native.norms(found.take(np.arange(found.n_rows)[::-1].copy())),
     )
 

@@ -29,7 +29,6 @@ LABELS = np.arange(N, dtype="i4") % 3
 PAIR = PairProblem(
     np.zeros(P),
     (LABELS % 2).astype("i1"),
-    False,
     (3, 9),
     np.full(P, 0.1),
     0.0,
@@ -39,7 +38,7 @@ PAIR = PairProblem(
     99,
 )
 KWAY = KwayProblem(
-    np.zeros((3, P)), LABELS, False, (2, 9), 0.1, np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
+    np.zeros((3, P)), LABELS, (2, 9), 0.1, np.full(P, 0.1), 0.0, 1e-6, 1e-6, 9, 99
 )
 
 
@@ -122,7 +121,7 @@ ON_ROWS = [
     (lambda d: d.take(np.ones(N, bool)), "positions must be an array of int64.*got bool"),
     (lambda d: d.take(ints(*range(9))[::2]), "positions must be C-contiguous"),
     (lambda d: d.take(ints(0), np.zeros(P + 1)), r"center must .*\(5,\)"),
-    (lambda d: native.moment(d.take(ints(), np.zeros(P)), True), "the mean of no rows"),
+    (lambda d: native.spread(d.take(ints(), np.zeros(P))), "the mean of no rows"),
     (lambda d: native.scores(d, np.ones((2, P - 1))), r"W must .* \(any, 5\).*\(2, 4\)"),
     (lambda d: native.scores(d, np.ones(P)), "W must"),
     (lambda d: native.scores(d, np.ones((2, P), "f4")), "W must .*float64.*float32"),

@@ -19,7 +19,6 @@ from taxarbor.native._kernels import (
     kway,
     label_sums,
     lloyd,
-    moment,
     norms,
     pair,
     plane_scores,
@@ -27,6 +26,7 @@ from taxarbor.native._kernels import (
     route,
     scores,
     sort_by_label,
+    spread,
     ward,
     ward_links,
 )
@@ -46,7 +46,6 @@ __all__ = [
     "kway",
     "label_sums",
     "lloyd",
-    "moment",
     "norms",
     "pair",
     "plane_scores",
@@ -54,6 +53,7 @@ __all__ = [
     "route",
     "scores",
     "sort_by_label",
+    "spread",
     "ward",
     "ward_links",
 ]

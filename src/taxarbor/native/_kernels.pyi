@@ -3,13 +3,12 @@
 # ruff: noqa
 from typing import Any, TypeAlias
 
-from numpy import int8, int32, int64, signedinteger, uint8, uint64
+from numpy import int8, int32, signedinteger, uint64
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 
 Labels: TypeAlias = NDArray[signedinteger[Any]]
-Mask: TypeAlias = NDArray[uint8]
 
 class Data:
     """Some rows of a matrix, about a centre: what the sweeps are over."""
@@ -51,7 +50,8 @@ def adjoint(data: Data, R: Array) -> Array: ...
 
 def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array: ...
 
-def moment(data: Data, absolute: bool) -> Array: ...
+def spread(data: Data) -> Array:
+    """The mean of each feature's distance from the centre."""
 
 def label_sums(X: Array, labels: Labels, n_labels: int, counts: NDArray[int32] | None = None) -> Array: ...
 

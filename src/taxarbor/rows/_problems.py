@@ -20,7 +20,6 @@ class PairProblem:
 
     start: Array  #: (n_features,), weights to start from
     labels: NDArray[np.int8] | None  #: to start from; None for those of the weights
-    is_fixed: bool  #: whether labels stay, and only weights are sought
     bounds: tuple[int, int]  #: least and greatest number of rows of child 0
     l1: Array  #: (n_features,), weight of ``|d_p|`` in the penalty
     ridge: float  #: weight of ``d_p ** 2``
@@ -37,7 +36,6 @@ class KwayProblem:
 
     start: Array  #: (n_children, n_features), weights to start from
     labels: NDArray[np.int32] | None  #: to start from; None for those of the weights
-    is_fixed: bool  #: whether labels stay, and only weights are sought
     bounds: tuple[int, int]  #: least and greatest number of rows of a child
     group: float  #: weight of the norm of a feature's weights
     l1: Array  #: (n_features,), weight of their absolute values

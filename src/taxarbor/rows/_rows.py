@@ -180,7 +180,7 @@ class Rows:
 
     def spread(self) -> Array:
         """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
-        return native.moment(self._data, True)
+        return native.spread(self._data)
 
     def few_values(self) -> Array:
         """Return the values of each column that has at most two, (n_features, 2), float64.

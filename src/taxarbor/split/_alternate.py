@@ -198,7 +198,6 @@ class Problem:
         penalty = self.penalty
         shared: Any = {
             "labels": labels,
-            "is_fixed": False,
             "ridge": penalty.ridge,
             "tol": self.tol,
             "violation": self.violation,

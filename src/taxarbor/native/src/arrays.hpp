@@ -4,12 +4,17 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -99,21 +104,9 @@ inline const double* checked_weights(const char* name, const Given& array, int64
   return values;
 }
 
-inline double checked_weight(const char* name, double value) {
-  if (!(value >= 0.0) || !std::isfinite(value))
-    refuse(name, " must be finite and not negative; got ", value);
-  return value;
-}
-
 inline int64_t checked_count(const char* name, int64_t value, int64_t least) {
   if (value < least) refuse(name, " must be at least ", least, "; got ", value);
   return value;
-}
-
-// How often each row counts; null: once.
-inline const int32_t* checked_counts(const std::optional<Given>& counts, int64_t n) {
-  constexpr int64_t End = int64_t{1} << 31;
-  return counts ? checked_range<int32_t>("counts", *counts, {n}, 0, End) : nullptr;
 }
 
 // Whole numbers below `end`, of which negative ones stand for none.
@@ -145,7 +138,12 @@ struct Fields {
       refuse(name, " cannot be read from ", nb::inst_name(found).c_str());
     return value;
   }
-  double weight(const char* name) const { return checked_weight(name, get<double>(name)); }
+  double weight(const char* name) const {
+    const double value = get<double>(name);
+    if (!(value >= 0.0) || !std::isfinite(value))
+      refuse(name, " must be finite and not negative; got ", value);
+    return value;
+  }
   int64_t count(const char* name, int64_t least) const {
     return checked_count(name, get<int64_t>(name), least);
   }
@@ -171,12 +169,6 @@ template <class T> struct Owned {
   }
 };
 
-template <class T>
-nb::object copied(const std::vector<T>& from, std::initializer_list<size_t> shape) {
-  const Owned<T> to(from.size());
-  std::copy(from.begin(), from.end(), to.data);
-  return to.shaped(shape);
-}
 // A new array, filled while other Python threads may run.
 template <class T, class Fill>
 nb::object filled(std::initializer_list<size_t> shape, const Fill& fill) {
@@ -190,6 +182,10 @@ nb::object filled(std::initializer_list<size_t> shape, const Fill& fill) {
   return out.shaped(shape);
 }
 
+template <class T>
+nb::object copied(const std::vector<T>& from, std::initializer_list<size_t> shape) {
+  return filled<T>(shape, [&](T* out) { std::copy(from.begin(), from.end(), out); });
+}
 template <class T> nb::object copied(const std::vector<T>& from) {
-  return filled<T>({from.size()}, [&](T* out) { std::copy(from.begin(), from.end(), out); });
+  return copied(from, {from.size()});
 }

@@ -1,10 +1,6 @@
 // Balanced assignment: n rows to K clusters at least total cost, every cluster's count within
 // [lower, upper]. Derivation, proof of optimality and what rounding may do: assign/README.md.
-#include <nanobind/stl/optional.h>
-
 #include <functional>
-#include <limits>
-#include <optional>
 
 #include "common.hpp"
 

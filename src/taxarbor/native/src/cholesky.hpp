@@ -2,10 +2,7 @@
 // since another one is another last digit, and with it another tree.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+#include "common.hpp"
 
 struct Sequential {  // sums from the first to the last; back substitution from the last row up
   static double dot(const double* a, const double* b, int64_t n) {
@@ -14,9 +11,10 @@ struct Sequential {  // sums from the first to the last; back substitution from 
   static constexpr bool descends = true;
 };
 
-// Replace A (n, n), of which the lower triangle counts, by its factor; false, with A spoilt, if it
-// is not positive definite.
-template <class Sums> bool factor_cholesky(std::vector<double>& A, int64_t n) {
+// Replace A (n, n), of which the lower triangle counts, by its factor and x by the solution of
+// A x = x; false, with A spoilt, if it is not positive definite.
+template <class Sums> bool solve_cholesky(std::vector<double>& A, std::vector<double>& x) {
+  const int64_t n = x.size();
   for (int64_t i = 0; i < n; ++i) {
     double* own = &A[i * n];
     for (int64_t j = 0; j <= i; ++j) {
@@ -25,12 +23,6 @@ template <class Sums> bool factor_cholesky(std::vector<double>& A, int64_t n) {
       own[j] = i == j ? std::sqrt(rest) : rest / A[j * n + j];
     }
   }
-  return true;
-}
-
-// Replace x by the solution of A x = x, given the factor of A.
-template <class Sums> void substitute(const std::vector<double>& A, std::vector<double>& x) {
-  const int64_t n = x.size();
   for (int64_t i = 0; i < n; ++i) {
     const double* own = &A[i * n];
     x[i] = (x[i] - Sums::dot(own, x.data(), i)) / own[i];
@@ -42,11 +34,5 @@ template <class Sums> void substitute(const std::vector<double>& A, std::vector<
     }
     x[i] /= A[i * n + i];
   }
-}
-
-// Replace A by its factor and x by the solution of A x = x; false if A is not positive definite.
-template <class Sums> bool solve_cholesky(std::vector<double>& A, std::vector<double>& x) {
-  if (!factor_cholesky<Sums>(A, x.size())) return false;
-  substitute<Sums>(A, x);
   return true;
 }

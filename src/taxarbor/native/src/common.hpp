@@ -75,6 +75,40 @@ template <class T> TAXARBOR_INLINE void store(T* p, const typename Lanes<T>::typ
   std::memcpy(p, &v, sizeof v);
 }
 
+// ---- what is drawn: splitmix64 ------------------------------------------------------------------
+
+constexpr uint64_t Golden = 0x9e3779b97f4a7c15;
+
+constexpr uint64_t mixed(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+// ---- sums ---------------------------------------------------------------------------------------
+
+// Sum of term(j) over j < n through interleaved totals: one order, yet vectorisable. What is left
+// of a number of terms that eight does not divide goes to the first, or, as a tree, one to each.
+template <bool IsTree, class Term> TAXARBOR_INLINE double sum_terms(int64_t n, const Term& term) {
+  constexpr int64_t L = 8;
+  double total[L] = {}, sum = 0.0;
+  int64_t j = 0;
+  for (; j + L <= n; j += L)
+    for (int64_t l = 0; l < L; ++l) total[l] += term(j + l);
+  for (int64_t l = 0; j < n; ++j, l += IsTree) total[l] += term(j);
+  if (IsTree)
+    return ((total[0] + total[4]) + (total[2] + total[6])) +
+        ((total[1] + total[5]) + (total[3] + total[7]));
+  for (const double t : total) sum += t;
+  return sum;
+}
+
+inline std::vector<int64_t> numbers(int64_t n) {
+  std::vector<int64_t> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 // ---- threads ------------------------------------------------------------------------------------
 
 // Parts into which `n` rows are divided, for sums over rows: never by the thread count.
@@ -195,8 +229,7 @@ struct QuadraticModel {
 };
 // How far feature p is from optimal: as SparseGroupPenalty.violations.
 double distance(const QuadraticModel& model, int64_t p, const double* V, const double* gradient);
-void descend(
-    const QuadraticModel& model, double* V, double* gradient, double tol, int64_t max_sweeps);
+void descend(const QuadraticModel& model, double* V, double* gradient, double tol);
 
 void bind_data(nb::module_& m);
 void bind_pair(nb::module_& m);

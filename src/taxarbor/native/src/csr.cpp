@@ -7,9 +7,8 @@ namespace {
 template <class T> class CsrView final : public View<T> {
  public:
   CsrView(const Given& values, const Given& columns, const Given& starts, int64_t p, int threads)
-      : View<T>(static_cast<int64_t>(starts.shape(0)) - 1, p, threads), arrays_{values, columns,
-                                                                            starts},
-        values_(static_cast<const T*>(values.data())),
+      : View<T>(static_cast<int64_t>(starts.shape(0)) - 1, p, threads),
+        arrays_{values, columns, starts}, values_(static_cast<const T*>(values.data())),
         columns_(static_cast<const int32_t*>(columns.data())),
         starts_(static_cast<const int64_t*>(starts.data())) {}
   CsrView(const CsrView& other, Index index)
@@ -28,43 +27,27 @@ template <class T> class CsrView final : public View<T> {
   }
 
   void scores(const double* W, int64_t m, T* out) const override {
-    const Models models(W, m, *this);
-    for_parts(n_, part_count(n_, 2048, 1), this->threads(), [&](int, int64_t a, int64_t b) {
-      std::vector<double> dots(m);
-      for (int64_t i = a; i < b; ++i) {
-        models.dot(row(i), dots.data());
-        for (int64_t k = 0; k < m; ++k) out[i * m + k] = static_cast<T>(dots[k]);
-      }
+    over_dots(W, m, [&](int64_t i, const double* dots) {
+      for (int64_t k = 0; k < m; ++k) out[i * m + k] = static_cast<T>(dots[k]);
     });
   }
 
   void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
-    const Models models(W, m, *this);
-    for_parts(n_, part_count(n_, 2048, 1), this->threads(), [&](int, int64_t a, int64_t b) {
-      std::vector<double> dots(m);
-      std::vector<T> scores(m);
-      for (int64_t i = a; i < b; ++i) {
-        models.dot(row(i), dots.data());
-        for (int64_t k = 0; k < m; ++k)
-          scores[k] = static_cast<T>(dots[k]) + static_cast<T>(offsets[k]);
-        out[i] = 0;  // as in dense rows, what is not a number is never the highest
-        for (int64_t k = 1; k < m; ++k)
-          if (scores[k] > scores[out[i]] || std::isnan(scores[out[i]])) out[i] = k;
-      }
+    over_dots(W, m, [&](int64_t i, double* scores) {
+      for (int64_t k = 0; k < m; ++k)
+        scores[k] = static_cast<T>(scores[k]) + static_cast<T>(offsets[k]);
+      out[i] = 0;  // as in dense rows, what is not a number is never the highest
+      for (int64_t k = 1; k < m; ++k)
+        if (scores[k] > scores[out[i]] || std::isnan(scores[out[i]])) out[i] = k;
     });
   }
 
   void adjoint(const T* R, int64_t m, double* out) const override {
-    const int64_t size = m * p_ + m;
-    const int parts = part_count(n_, 8192, size * 8);
-    std::vector<double> sums(parts * size);  // per part: (m, p) sums, then the m totals of R
-    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      double* sum = sums.data() + part * size;
+    add_parts(m, out, [&](int64_t a, int64_t b, double* sum) {
       for (int64_t i = a; i < b; ++i)
         for (int64_t k = 0; k < m; ++k)
           add_row(row(i), R[i * m + k], sum + k * p_, sum[m * p_ + k]);
     });
-    finish(sums, m, size, out);
   }
 
   void nearest(const double* centers, int64_t K, int32_t* labels, double* out) const override {
@@ -72,11 +55,7 @@ template <class T> class CsrView final : public View<T> {
     std::vector<double> offset(K);
     for (int64_t k = 0; k < K; ++k)
       for (int64_t j = 0; j < p_; ++j) offset[k] += 0.5 * centers[k * p_ + j] * centers[k * p_ + j];
-    const int64_t size = K * p_ + K;
-    const int parts = part_count(n_, 8192, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n_, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      double* sum = sums.data() + part * size;
+    add_parts(K, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<double> dots(K);
       for (int64_t i = a; i < b; ++i) {
         models.dot(row(i), dots.data());
@@ -87,14 +66,11 @@ template <class T> class CsrView final : public View<T> {
         add_row(row(i), 1.0, sum + best * p_, sum[K * p_ + best]);
       }
     });
-    finish(sums, K, size, out);
   }
 
   // An entry that is not stored counts as -c.
-  void moment(Moment kind, double* out) const override {
-    const auto seen = [kind](double z) {
-      return kind == Moment::absolute ? std::abs(z) : kind == Moment::square ? z * z : z;
-    };
+  void mean(bool absolute, double* out) const override {
+    const auto seen = [absolute](double z) { return absolute ? std::abs(z) : z; };
     std::fill(out, out + p_, 0.0);
     std::vector<int64_t> stored(p_);
     for (int64_t i = 0; i < n_; ++i)
@@ -107,19 +83,6 @@ template <class T> class CsrView final : public View<T> {
       const double rest = static_cast<double>(n_ - stored[j]) * seen(-center_[j]);
       out[j] = (out[j] + rest) / static_cast<double>(n_);
     }
-  }
-
-  void columns(const int64_t* features, int64_t f, double* out) const override {
-    std::vector<int64_t> place(p_, -1);
-    for (int64_t j = 0; j < f; ++j) {
-      place[features[j]] = j;
-      std::fill(out + j * n_, out + (j + 1) * n_, -center_[features[j]]);
-    }
-    for (int64_t i = 0; i < n_; ++i)
-      for (int64_t e = starts_[row(i)]; e < starts_[row(i) + 1]; ++e) {
-        const int64_t j = place[columns_[e]];
-        if (j >= 0) out[j * n_ + i] += values_[e];
-      }
   }
 
   void gather(const std::vector<int64_t>& positions, T* out) const override {
@@ -155,11 +118,8 @@ template <class T> class CsrView final : public View<T> {
       const T* weights) const override {
     std::vector<int32_t> place(p_, -1);
     for (int64_t j = 0; j < f; ++j) place[features[j]] = static_cast<int32_t>(j);
-    const int64_t size = f * f + f + 1;
-    const int parts = part_count(n, 4096, size * 8);
-    std::vector<double> sums(parts * size);  // per part: (f, f) products, f sums, a count
-    for_parts(n, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
-      double* products = sums.data() + part * size;
+    std::vector<double> sums(f * f + f + 1);  // (f, f) products, f sums, a count
+    this->add_up(n, 4096, sums.size(), sums.data(), [&](int64_t a, int64_t b, double* products) {
       double* total = products + f * f;
       std::vector<std::pair<int64_t, double>> kept;
       double count = 0.0;
@@ -178,8 +138,6 @@ template <class T> class CsrView final : public View<T> {
       }
       total[f] = count;
     });
-    for (int part = 1; part < parts; ++part)
-      for (int64_t j = 0; j < size; ++j) sums[j] += sums[part * size + j];
     const double* total = sums.data() + f * f;
     for (int64_t j = 0; j < f; ++j)
       for (int64_t k = j; k < f; ++k) {
@@ -222,9 +180,20 @@ template <class T> class CsrView final : public View<T> {
     for (int64_t e = starts_[r]; e < starts_[r + 1]; ++e) sum[columns_[e]] += weight * values_[e];
   }
 
-  void finish(std::vector<double>& sums, int64_t m, int64_t size, double* out) const {
-    for (size_t at = size; at < sums.size(); at += size)
-      for (int64_t j = 0; j < size; ++j) sums[j] += sums[at + j];
+  // Call body(i, scores) for each row, side by side.
+  template <class Body> void over_dots(const double* W, int64_t m, const Body& body) const {
+    const Models models(W, m, *this);
+    for_parts(n_, part_count(n_, 2048, 1), this->threads(), [&](int, int64_t a, int64_t b) {
+      std::vector<double> dots(m);
+      for (int64_t i = a; i < b; ++i) models.dot(row(i), dots.data()), body(i, dots.data());
+    });
+  }
+
+  // out (m, p) = the sum of what body(first, last, sum) adds for the rows of each part: (m, p) sums
+  // of weighted rows, then the m totals of their weights, by which the centre counts.
+  template <class Body> void add_parts(int64_t m, double* out, const Body& body) const {
+    std::vector<double> sums(m * p_ + m);
+    this->add_up(n_, 8192, sums.size(), sums.data(), body);
     for (int64_t k = 0; k < m; ++k)
       for (int64_t j = 0; j < p_; ++j)
         out[k * p_ + j] = sums[k * p_ + j] - sums[m * p_ + k] * center_[j];

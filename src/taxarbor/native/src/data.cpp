@@ -1,8 +1,4 @@
 // The data of a node as Python holds it, checked when it is made, and the sweeps over it.
-#include <nanobind/stl/optional.h>
-
-#include <limits>
-
 #include "rows.hpp"
 
 namespace {
@@ -133,12 +129,11 @@ nb::object gram(const Data& data, const Given& positions, const Given& features)
   });
 }
 
-nb::object moment(const Data& data, bool absolute) {
+nb::object spread(const Data& data) {
   return data.visit([&](const auto& rows) {
     if (rows.n_rows() == 0) refuse("the mean of no rows is not defined");
     const size_t p = rows.n_features();
-    return filled<double>(
-        {p}, [&](double* out) { rows.moment(absolute ? Moment::absolute : Moment::mean, out); });
+    return filled<double>({p}, [&](double* out) { rows.mean(true, out); });
   });
 }
 
@@ -170,7 +165,8 @@ nb::object label_sums(
       refuse("X must be a matrix whose rows are contiguous and aligned; got shape ", shape_of(X));
     const int64_t n = X.shape(0), p = X.shape(1), step = X.stride(0);
     checked_count("n_labels", K, 1);
-    const int32_t* times = checked_counts(counts, n);
+    const int32_t* times =
+        counts ? checked_range<int32_t>("counts", *counts, {n}, 0, int64_t{1} << 31) : nullptr;
     const T* x = static_cast<const T*>(X.data());
     const auto sums = [&](auto label) {
       using Label = decltype(label);
@@ -184,7 +180,6 @@ nb::object label_sums(
   });
 }
 
-// Steps of k-means; a centre that no row is nearest to stays where it is.
 nb::object lloyd(const Data& data, const Given& start, int64_t n_steps) {
   return data.visit([&](const auto& rows) {
     const double* from = checked<double>("centers", start, {-1, rows.n_features()});
@@ -194,21 +189,12 @@ nb::object lloyd(const Data& data, const Given& start, int64_t n_steps) {
     Owned<int32_t> labels(n);
     const nb::object found = filled<double>({K, p}, [&](double* centers) {
       std::copy(from, from + K * p, centers);
-      std::vector<double> sums(K * p);
-      for (int64_t step = 0; step < n_steps; ++step) {
-        rows.nearest(centers, K, labels.data, sums.data());
-        std::vector<int64_t> counts(K);
-        for (size_t i = 0; i < n; ++i) ++counts[labels.data[i]];
-        for (size_t k = 0; k < K; ++k)
-          for (size_t j = 0; j < p && counts[k]; ++j)
-            centers[k * p + j] = sums[k * p + j] / static_cast<double>(counts[k]);
-      }
+      step_centers(rows, n_steps, K, centers, labels.data);
     });
     return nb::object(nb::make_tuple(labels.shaped({n}), found));
   });
 }
 
-// Steps of the power method towards the direction of greatest variance, of unit length.
 nb::object principal(const Data& data, const Given& start, int64_t n_steps) {
   return data.visit([&](const auto& rows) {
     const size_t p = rows.n_features();
@@ -216,15 +202,7 @@ nb::object principal(const Data& data, const Given& start, int64_t n_steps) {
     checked_count("n_steps", n_steps, 0);
     return filled<double>({p}, [&](double* direction) {
       std::copy(from, from + p, direction);
-      std::vector<Number<decltype(rows)>> along(rows.n_rows());
-      for (int64_t step = 0; step <= n_steps; ++step) {
-        double square = 0.0;
-        for (size_t j = 0; j < p; ++j) square += direction[j] * direction[j];
-        for (size_t j = 0; j < p && square > 0.0; ++j) direction[j] /= std::sqrt(square);
-        if (step == n_steps) break;
-        rows.scores(direction, 1, along.data());
-        rows.adjoint(along.data(), 1, direction);
-      }
+      step_direction(rows, n_steps, std::numeric_limits<double>::denorm_min(), direction);
     });
   });
 }
@@ -259,8 +237,8 @@ void bind_data(nb::module_& m) {
       "adjoint", &adjoint, "data"_a, "R"_a, nb::sig("def adjoint(data: Data, R: Array) -> Array"));
   m.def("gram", &gram, "data"_a, "positions"_a, "features"_a,
       nb::sig("def gram(data: Data, positions: IndexArray, features: IndexArray) -> Array"));
-  m.def("moment", &moment, "data"_a, "absolute"_a,
-      nb::sig("def moment(data: Data, absolute: bool) -> Array"));
+  m.def("spread", &spread, "data"_a, nb::sig("def spread(data: Data) -> Array"),
+      "The mean of each feature's distance from the centre.");
   m.def("label_sums", &label_sums, "X"_a, "labels"_a, "n_labels"_a, "counts"_a.none() = nb::none(),
       nb::sig("def label_sums(X: Array, labels: Labels, n_labels: int, "
               "counts: NDArray[int32] | None = None) -> Array"));

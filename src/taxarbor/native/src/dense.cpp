@@ -1,7 +1,5 @@
 // Sweeps over dense rows. Row i of a node is row index[i] of X, less the centre; nothing is
 // copied but the small panels of `gram`.
-#include <limits>
-
 #include "rows.hpp"
 
 namespace {
@@ -107,20 +105,25 @@ template <class T> std::vector<T> tiled(const double* W, int64_t n_models, int64
   return tiles;
 }
 
+// acc = sum over j of z (TileRows, size) times w (size, columns), by their steps.
+template <class T> TAXARBOR_INLINE void multiply(typename Lanes<T>::type (&acc)[TileRows][2],
+    const T* z, int64_t row, int64_t step, const T* w, int64_t width, int64_t size) {
+  for (int64_t j = 0; j < size; ++j) {
+    typename Lanes<T>::type w0, w1;
+    load<T>(w0, w + j * width), load<T>(w1, w + j * width + Lanes<T>::count);
+    for (int64_t r = 0; r < TileRows; ++r) {
+      acc[r][0] += z[r * row + j * step] * w0;
+      acc[r][1] += z[r * row + j * step] * w1;
+    }
+  }
+}
+
 // Write z . w over some features, for the rows and models of a tile, or add it to what is there.
 template <class T> TAXARBOR_INLINE void add_tile(const T* z, const T* w, int64_t size, bool adds,
     T* out, int64_t n, int64_t n_models, int64_t columns) {
-  using V = typename Lanes<T>::type;
   constexpr int64_t L = Lanes<T>::count, C = tile_columns<T>();
-  V acc[TileRows][2] = {};
-  for (int64_t j = 0; j < size; ++j) {
-    V w0, w1;
-    load<T>(w0, w + j * C), load<T>(w1, w + j * C + L);
-    for (int64_t r = 0; r < TileRows; ++r) {
-      acc[r][0] += z[r * size + j] * w0;
-      acc[r][1] += z[r * size + j] * w1;
-    }
-  }
+  typename Lanes<T>::type acc[TileRows][2] = {};
+  multiply<T>(acc, z, size, 1, w, C, size);
   for (int64_t r = 0; r < TileRows; ++r, out += n_models) {  // unrolled: sums stay in registers
     if (r == n) break;
     if (columns == C && !adds) {
@@ -191,23 +194,22 @@ template <class T> TAXARBOR_CLONES void highest_rows(
 
 // ---- sums of r (x - c): short ones in T, long ones in double --------------------------------
 
-template <class T> TAXARBOR_INLINE void add_row(T* acc, T r, const T* x, const T* c, int64_t p) {
-  for (int64_t j = 0; j < p; ++j) acc[j] += r * (x[j] - c[j]);
-}
-
-// Four rows, one after the other, but for each feature together: the sums are read once.
-template <class T>
-TAXARBOR_INLINE void add_four(T* acc, const T* r, const T* const* x, const T* c, int64_t p) {
-  const T *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-  const T r0 = r[0], r1 = r[1], r2 = r[2], r3 = r[3];
+// Add what `term` makes of the deviations of some rows, one row after the other, but for each
+// feature together: the sums are read once.
+template <int Rows, class T, class Term>
+TAXARBOR_INLINE void add_terms(T* acc, const T* const* x, const T* c, int64_t p, const Term& term) {
   for (int64_t j = 0; j < p; ++j) {
     T sum = acc[j];
-    sum += r0 * (x0[j] - c[j]);
-    sum += r1 * (x1[j] - c[j]);
-    sum += r2 * (x2[j] - c[j]);
-    sum += r3 * (x3[j] - c[j]);
+    for (int r = 0; r < Rows; ++r) sum = term(sum, x[r][j] - c[j], r);
     acc[j] = sum;
   }
+}
+
+template <int Rows, class T>
+TAXARBOR_INLINE void add_rows(T* acc, const T* by, const T* const* x, const T* c, int64_t p) {
+  T r[Rows];
+  std::copy(by, by + Rows, r);
+  add_terms<Rows>(acc, x, c, p, [&](T sum, T z, int k) { return sum + r[k] * z; });
 }
 
 template <class T> TAXARBOR_INLINE void flush(T* partial, double* sum, int64_t size) {
@@ -228,8 +230,9 @@ template <class T> TAXARBOR_CLONES void adjoint_rows(const Block<T>& d, const T*
         rows[n] = d.at(at), r[n] = R[at * n_models + m];
         n += r[n] != T{0};
       }
-      for (; i + Four <= n; i += Four) add_four(partial + m * p, r + i, rows + i, d.center, p);
-      for (; i < n; ++i) add_row(partial + m * p, r[i], rows[i], d.center, p);
+      T* own = partial + m * p;
+      for (; i + Four <= n; i += Four) add_rows<Four>(own, r + i, rows + i, d.center, p);
+      for (; i < n; ++i) add_rows<1>(own, r + i, rows + i, d.center, p);
     }
     flush(partial, sum, n_models * p);
   }
@@ -261,41 +264,29 @@ template <class T> TAXARBOR_CLONES void nearest_rows(const Block<T>& d, const T*
         const T** own = waiting.data() + best * Four;
         own[count[best]++] = x[r];
         if (count[best] < Four) continue;
-        add_four(partial + best * p, ones, own, d.center, p);
+        add_rows<Four>(partial + best * p, ones, own, d.center, p);
         count[best] = 0;
       }
     }
     for (int64_t k = 0; k < K; count[k++] = 0)
       for (int64_t r = 0; r < count[k]; ++r)
-        add_row(partial + k * p, T{1}, waiting[k * Four + r], d.center, p);
+        add_rows<1>(partial + k * p, ones, &waiting[k * Four + r], d.center, p);
     flush(partial, sum, K * p);
   }
 }
 
 // ---- means, mean absolute deviations, squared norms ------------------------------------------
 
-// Add what `term` makes of the deviations of some rows, one row after the other.
-template <int Rows, class T, class Term>
-TAXARBOR_INLINE void add_terms(T* acc, const T* const* x, const T* c, int64_t p, const Term& term) {
-  for (int64_t j = 0; j < p; ++j) {
-    T sum = acc[j];
-    for (int r = 0; r < Rows; ++r) sum = term(sum, x[r][j] - c[j]);
-    acc[j] = sum;
-  }
-}
-
 template <int Rows, class T>
-TAXARBOR_INLINE void add_moment(Moment kind, T* acc, const T* const* x, const T* c, int64_t p) {
-  if (kind == Moment::absolute)
-    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + std::abs(z); });
-  else if (kind == Moment::square)
-    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + z * z; });
+TAXARBOR_INLINE void add_sizes(bool absolute, T* acc, const T* const* x, const T* c, int64_t p) {
+  if (absolute)
+    add_terms<Rows>(acc, x, c, p, [](T sum, T z, int) { return sum + std::abs(z); });
   else
-    add_terms<Rows>(acc, x, c, p, [](T sum, T z) { return sum + z; });
+    add_terms<Rows>(acc, x, c, p, [](T sum, T z, int) { return sum + z; });
 }
 
-template <class T> TAXARBOR_CLONES void moment_rows(
-    const Block<T>& d, Moment kind, int64_t first, int64_t last, T* partial, double* sum) {
+template <class T> TAXARBOR_CLONES void mean_rows(
+    const Block<T>& d, bool absolute, int64_t first, int64_t last, T* partial, double* sum) {
   const int64_t p = d.n_features;
   for (int64_t from = first; from < last; from += Short) {
     const int64_t to = std::min(from + Short, last);
@@ -304,9 +295,9 @@ template <class T> TAXARBOR_CLONES void moment_rows(
       const int64_t n = std::min(Four, to - i);
       for (int64_t r = 0; r < n; ++r) fetch_ahead(d, i + r, to), x[r] = d.at(i + r);
       if (n == Four)
-        add_moment<Four>(kind, partial, x, d.center, p);
+        add_sizes<Four>(absolute, partial, x, d.center, p);
       else
-        for (int64_t r = 0; r < n; ++r) add_moment<1>(kind, partial, x + r, d.center, p);
+        for (int64_t r = 0; r < n; ++r) add_sizes<1>(absolute, partial, x + r, d.center, p);
     }
     flush(partial, sum, p);
   }
@@ -314,21 +305,12 @@ template <class T> TAXARBOR_CLONES void moment_rows(
 
 template <class T>
 TAXARBOR_CLONES void norms_rows(const Block<T>& d, int64_t first, int64_t last, double* out) {
-  constexpr int L = 8;  // interleaved totals: one order, yet vectorisable
   for (int64_t i = first; i < last; ++i) {
-    const T* x = d.at(i);
-    const T* c = d.center;
-    double total[L] = {};
-    int64_t j = 0;
-    for (; j + L <= d.n_features; j += L)
-      for (int l = 0; l < L; ++l) {
-        const double z = static_cast<double>(x[j + l] - c[j + l]);
-        total[l] += z * z;
-      }
-    for (; j < d.n_features; ++j)
-      total[0] += static_cast<double>(x[j] - c[j]) * static_cast<double>(x[j] - c[j]);
-    out[i] = 0.0;
-    for (double t : total) out[i] += t;
+    const T *x = d.at(i), *c = d.center;
+    out[i] = sum_terms<false>(d.n_features, [&](int64_t j) {
+      const double z = static_cast<double>(x[j] - c[j]);
+      return z * z;
+    });
   }
 }
 
@@ -340,20 +322,11 @@ constexpr int64_t PanelRows = 256;
 // the panel is padded with zeros.
 template <class T>
 TAXARBOR_INLINE void panel_product(const T* panel, int64_t n, int64_t width, double* sum) {
-  using V = typename Lanes<T>::type;
   constexpr int64_t L = Lanes<T>::count, Columns = tile_columns<T>();
   for (int64_t q = 0; q < width; q += Columns)
     for (int64_t p = 0; p < q + Columns; p += TileRows) {
-      V acc[TileRows][2] = {};
-      const T* z = panel;
-      for (int64_t i = 0; i < n; ++i, z += width) {
-        V b0, b1;
-        load<T>(b0, z + q), load<T>(b1, z + q + L);
-        for (int64_t r = 0; r < TileRows; ++r) {
-          acc[r][0] += z[p + r] * b0;
-          acc[r][1] += z[p + r] * b1;
-        }
-      }
+      typename Lanes<T>::type acc[TileRows][2] = {};
+      multiply<T>(acc, panel + p, 1, width, panel + q, width, n);
       for (int64_t r = 0; r < TileRows; ++r)
         for (int h = 0; h < 2; ++h) {
           T lanes[L];
@@ -417,12 +390,6 @@ template <class T> class DenseView final : public View<T> {
   }
 
   void best(const double* W, const double* offsets, int64_t m, int64_t* out) const override {
-    if (is_mirrored(W, offsets, m)) {  // the second score is the first with another sign
-      std::vector<T> f(n_);
-      scores(W, 1, f.data());
-      for (int64_t i = 0; i < n_; ++i) out[i] = f[i] < 0;
-      return;
-    }
     // Many models are made up to whole tiles by some that never win.
     constexpr int64_t C = tile_columns<T>();
     const int64_t width = m < C ? m : (m + C - 1) / C * C;
@@ -444,7 +411,7 @@ template <class T> class DenseView final : public View<T> {
 
   void adjoint(const T* R, int64_t m, double* out) const override {
     const Block<T> d = block();
-    this->add_up(m * p_, out, [&](int64_t a, int64_t b, double* sum) {
+    this->add_up(n_, 2048, m * p_, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> partial(m * p_);
       adjoint_rows(d, R, m, a, b, partial.data(), sum);
     });
@@ -459,26 +426,19 @@ template <class T> class DenseView final : public View<T> {
       for (int64_t j = 0; j < p_; ++j) norm += centers[k * p_ + j] * centers[k * p_ + j];
       offset[k] = static_cast<T>(0.5 * norm);
     }
-    this->add_up(K * p_, out, [&](int64_t a, int64_t b, double* sum) {
+    this->add_up(n_, 2048, K * p_, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> partial(K * p_);
       nearest_rows(d, points.data(), offset.data(), K, a, b, labels, partial.data(), sum);
     });
   }
 
-  void moment(Moment kind, double* out) const override {
+  void mean(bool absolute, double* out) const override {
     const Block<T> d = block();
-    this->add_up(p_, out, [&](int64_t a, int64_t b, double* sum) {
+    this->add_up(n_, 2048, p_, out, [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> partial(p_);
-      moment_rows(d, kind, a, b, partial.data(), sum);
+      mean_rows(d, absolute, a, b, partial.data(), sum);
     });
     for (int64_t j = 0; j < p_; ++j) out[j] /= static_cast<double>(n_);
-  }
-
-  void columns(const int64_t* features, int64_t f, double* out) const override {
-    const Block<T> d = block();
-    for (int64_t i = 0; i < n_; ++i)
-      for (int64_t j = 0; j < f; ++j)
-        out[j * n_ + i] = static_cast<double>(d.at(i)[features[j]] - d.center[features[j]]);
   }
 
   void gather(const std::vector<int64_t>& positions, T* out) const override {
@@ -503,27 +463,16 @@ template <class T> class DenseView final : public View<T> {
     const Block<T> d = block();
     const int64_t width = (f + tile_columns<T>() - 1) / tile_columns<T>() * tile_columns<T>(),
                   size = width * width;
-    const int parts = part_count(n, 1024, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n, parts, this->threads(), [&](int part, int64_t a, int64_t b) {
+    std::vector<double> sums(size);
+    this->add_up(n, 1024, size, sums.data(), [&](int64_t a, int64_t b, double* sum) {
       std::vector<T> panel(std::min(PanelRows, b - a) * width);
-      gram_rows(
-          d, positions, weights, features, f, width, a, b, panel.data(), sums.data() + part * size);
+      gram_rows(d, positions, weights, features, f, width, a, b, panel.data(), sum);
     });
     for (int64_t p = 0; p < f; ++p)
-      for (int64_t q = p; q < f; ++q) {
-        double sum = 0.0;
-        for (int part = 0; part < parts; ++part) sum += sums[part * size + p * width + q];
-        out[p * f + q] = out[q * f + p] = sum;
-      }
+      for (int64_t q = p; q < f; ++q) out[p * f + q] = out[q * f + p] = sums[p * width + q];
   }
 
  private:
-  bool is_mirrored(const double* W, const double* offsets, int64_t m) const {
-    if (m != 2 || offsets[0] != 0.0 || offsets[1] != 0.0) return false;
-    return std::equal(W, W + p_, W + p_, [](double a, double b) { return a == -b; });
-  }
-
   // What writes the scores of rows a to b for given models.
   auto scorer(const double* W, int64_t m) const {
     const bool many = m >= tile_columns<T>();
@@ -536,8 +485,7 @@ template <class T> class DenseView final : public View<T> {
   // Call body(first, last) for parts of the rows, whose results do not depend on one another.
   template <class Body> void over_rows(int64_t per_row, const Body& body) const {
     const int parts = part_count(n_, std::max<int64_t>(2048 / std::max<int64_t>(per_row, 1), 1), 1);
-    for_parts(
-        n_, parts, this->threads(), [&](int, int64_t a, int64_t b) { body(a, b); }, per_row);
+    for_parts(n_, parts, this->threads(), [&](int, int64_t a, int64_t b) { body(a, b); }, per_row);
   }
 
   Block<T> block() const {

@@ -3,10 +3,7 @@
 //   g . (V - W) + (V - W)' H (V - W) / 2 + sum_p group |V_p| + l1_p |V_p|_1 + ridge |V_p|^2
 //
 // where V_p holds the weights of feature p in all M models. H has a block per model, (M, F, F).
-#include <numeric>
-
 #include "cholesky.hpp"
-#include "common.hpp"
 
 namespace {
 
@@ -88,17 +85,8 @@ double sweep(const QuadraticModel& q, const double* curvature, const std::vector
   return moved;
 }
 
-// Sum of a[k] b[k], through interleaved totals: one order, yet vectorisable.
 TAXARBOR_CLONES double dot(const double* a, const double* b, int64_t n) {
-  constexpr int L = 8;
-  double total[L] = {};
-  int64_t k = 0;
-  for (; k + L <= n; k += L)
-    for (int l = 0; l < L; ++l) total[l] += a[k + l] * b[k + l];
-  for (; k < n; ++k) total[0] += a[k] * b[k];
-  double sum = 0.0;
-  for (const double t : total) sum += t;
-  return sum;
+  return sum_terms<false>(n, [&](int64_t k) { return a[k] * b[k]; });
 }
 
 struct Interleaved {
@@ -106,6 +94,7 @@ struct Interleaved {
   static constexpr bool descends = false;
 };
 
+constexpr int64_t MaxSweeps = 200;
 constexpr int64_t MaxSmooth = 512;  // MAX_SMOOTH of split/_alternate.py, which says why
 
 // With a ridge alone the model is smooth: a linear system per model, solved by Cholesky. Says
@@ -149,7 +138,7 @@ double distance(const QuadraticModel& q, int64_t p, const double* V, const doubl
 // Sweep all features, then those in use until they settle, then all again. The steepest come
 // first, in an order that depends neither on how the columns happen to be arranged nor on
 // rounding: gradients that agree to three digits count as equal.
-void descend(const QuadraticModel& q, double* V, double* gradient, double tol, int64_t max_sweeps) {
+void descend(const QuadraticModel& q, double* V, double* gradient, double tol) {
   const int64_t M = q.n_models, F = q.n_features;
   if (solve_smooth(q, V, gradient)) return;
   std::vector<double> curvature(F);
@@ -164,12 +153,11 @@ void descend(const QuadraticModel& q, double* V, double* gradient, double tol, i
     const double digits = std::round(std::frexp(s, &exponent) * 4096.0);
     s = std::ldexp(digits, exponent);
   }
-  std::vector<int64_t> order(F), used;
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int64_t> order = numbers(F), used;
   std::stable_sort(order.begin(), order.end(),
       [&](int64_t a, int64_t b) { return steepness[a] > steepness[b]; });
   int64_t sweeps = 0;
-  while (sweeps < max_sweeps) {
+  while (sweeps < MaxSweeps) {
     double moved = sweep(q, curvature.data(), order, V, gradient);
     used.clear();
     for (const int64_t p : order) {
@@ -182,7 +170,7 @@ void descend(const QuadraticModel& q, double* V, double* gradient, double tol, i
     for (int64_t p = 0; p < F && worst <= tol; ++p)
       if (curvature[p] > 0.0) worst = std::max(worst, distance(q, p, V, gradient));
     if (worst <= tol || moved == 0.0) break;
-    while (sweeps < max_sweeps) {
+    while (sweeps < MaxSweeps) {
       moved = sweep(q, curvature.data(), used, V, gradient);
       ++sweeps;
       if (moved <= 0.5 * tol) break;

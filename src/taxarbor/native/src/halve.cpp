@@ -6,15 +6,7 @@
 // over m rows z = x - c, but for the last feature, a constant, which is not centred: its weight is
 // the intercept. From zero all rows are inside the margin, so the first Newton step is the least
 // squares fit of the labels, whose matrix is the same for all starts of a node.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
-#include <limits>
-#include <numeric>
-
-#include "rows.hpp"
+#include "pair.hpp"
 
 namespace {
 
@@ -27,13 +19,13 @@ struct HalveProblem {
   int64_t max_rounds, start_rows, ward_rows, lloyd_steps, power_steps;
 };
 
-constexpr double Damping = 1e-6, Sufficient = 1e-4, Shortest = 1e-6, Tiny = 1e-300;
+constexpr double Tiny = 1e-300;
 
 class Random {  // splitmix64
  public:
   // A stream of its own for each number of rows.
-  Random(uint64_t seed, int64_t n_rows) : state_(seed + Step * static_cast<uint64_t>(n_rows)) {}
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  Random(uint64_t seed, int64_t n_rows) : state_(seed + Golden * static_cast<uint64_t>(n_rows)) {}
+  double uniform() { return static_cast<double>(mixed(state_ += Golden) >> 11) * 0x1p-53; }
   // As many of the first n whole numbers, ascending.
   std::vector<int64_t> choose(int64_t n, int64_t size) {
     std::vector<int64_t> chosen;
@@ -45,13 +37,6 @@ class Random {  // splitmix64
   }
 
  private:
-  uint64_t next() {
-    uint64_t z = state_ += Step;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  static constexpr uint64_t Step = 0x9e3779b97f4a7c15;
   uint64_t state_;
 };
 
@@ -138,158 +123,73 @@ template <class T> struct Ending {
   std::vector<double> d, trace;
   std::vector<int8_t> labels;
   std::vector<T> f;
-  const char* status = "iteration_limit";
-  double passes = 0.0, gap = 0.0;
+  const char* status;
+  double passes, gap = 0.0;
 };
 
-// Rounds of one Newton step and one assignment each; the first keeps the labels of the start.
-template <class T> class Rounds {
+// The factor of the objective's Hessian, for the Gram matrix of the rows inside the margin. Damped:
+// in few coordinates rows may lie on a plane.
+bool factor(
+    const std::vector<double>& gram, int64_t n, int64_t p, double ridge, std::vector<double>& U) {
+  U.resize(gram.size());
+  const double share = 1.0 / n;
+  for (size_t e = 0; e < U.size(); ++e) U[e] = gram[e] * share;
+  for (int64_t j = 0; j < p; ++j)
+    U[j * p + j] += Damping * std::max(U[j * p + j], 0.0) + 2.0 * ridge;
+  return factorise(U.data(), p);
+}
+
+// All rows, which are inside the margin of zero: what the first steps of all starts share.
+struct Whole {
+  std::vector<int64_t> features;
+  std::vector<double> gram, factor;
+  bool is_sound;
+};
+
+template <class T> class HalveSolver : public PairRounds<T, HalveSolver<T>> {
+  using Base = PairRounds<T, HalveSolver<T>>;
+  friend typename Base::Loop;
+  using Base::a_, Base::gradient_, Base::metric_, Base::n_, Base::p_, Base::passes_,
+      Base::residual_, Base::rows_, Base::W_;
+
  public:
-  Rounds(const Copy<T>& z, const HalveProblem& a, double ridge, double violation)
-      : z_(z), a_(a), n_(z.n), p_(z.p), ridge_(ridge), violation_(violation), every_(n_),
-        features_(p_), all_(p_ * p_), gradient_(p_), residual_(n_), tried_(n_), inside_(n_),
-        counted_(n_), part_(p_ * p_) {
-    std::iota(every_.begin(), every_.end(), 0);
-    std::iota(features_.begin(), features_.end(), 0);
-    z.view->gram(every_.data(), n_, features_.data(), p_, all_.data());
-    is_sound_ = factor(all_, first_);
+  HalveSolver(const View<T>& rows, const SplitProblem<int8_t>& a, const Whole& whole)
+      : Base(rows, a), whole_(whole) {
+    metric_ = whole.gram, this->working_ = whole.features;
+    for (auto* all : {&this->is_working_, &this->counted_}) std::fill(all->begin(), all->end(), 1);
   }
 
-  Ending<T> run(std::vector<int8_t> labels) {
-    Ending<T> at;
-    at.labels = std::move(labels);
-    at.d.assign(p_, 0.0), at.f.assign(n_, T{0}), at.trace = {0.5};
-    value_ = 0.5;
-    std::fill(counted_.begin(), counted_.end(), 1);
-    gram_ = all_;
-    for (int64_t i = 0; i < n_; ++i) residual_[i] = at.labels[i] ? T{-1} : T{1};
-    std::vector<int8_t> next(n_);
-    for (int64_t round = 0; round < a_.max_rounds; ++round) {
-      bool is_full = true;
-      const char* end = step(at, round == 0, is_full);
-      bool moved = false;
-      if (round > 0) {
-        split_pair(at.f.data(), n_, a_.lower, a_.upper, next.data());
-        moved = next != at.labels;
-        if (moved) at.labels.swap(next), value_ = measure(at.f, at.labels);
-      }
-      at.trace.push_back(value_ + penalty(at.d));
-      const double gain = at.trace[round] - at.trace[round + 1];
-      const bool slow = is_full && gain <= a_.tol * at.trace.back();
-      if (round > 0 && (slow || (end && !moved))) {
-        at.status = end && !moved ? end : "settled";
-        break;
-      }
-    }
-    return at;
+  Ending<T> ending(const char* status) {
+    return {std::move(W_), std::move(this->trace_), std::move(this->labels_), std::move(this->f_),
+        status, passes_};
   }
 
  private:
-  // One Newton step towards the minimum for these labels; if there is none to take, why.
-  const char* step(Ending<T>& at, bool is_first, bool& is_full) {
-    z_.view->adjoint(residual_.data(), 1, gradient_.data());
-    double worst = 0.0, slope = 0.0;
-    for (int64_t j = 0; j < p_; ++j) {
-      gradient_[j] = 2.0 * ridge_ * at.d[j] - gradient_[j] / n_;
-      worst = std::max(worst, std::abs(gradient_[j]));
-    }
-    at.passes += 1.0;
-    if (worst <= violation_) return "converged";
-    if (!is_first) update_gram(at);
-    std::vector<double> move(gradient_), factor_now;
-    if (!is_first && !factor(gram_, factor_now)) return "stalled";
-    if (is_first && !is_sound_) return "stalled";
-    solve(is_first ? first_.data() : factor_now.data(), move.data(), p_);
-    std::vector<double> target(p_);
-    for (int64_t j = 0; j < p_; ++j) {
-      target[j] = static_cast<double>(static_cast<T>(at.d[j] - move[j]));
-      slope += gradient_[j] * (target[j] - at.d[j]);
-    }
-    const double start = value_ + penalty(at.d);
-    z_.view->scores(target.data(), 1, tried_.data());
-    at.passes += 1.0;
-    double value = measure(tried_, at.labels);
-    if (slope < 0.0 && value + penalty(target) <= start + Sufficient * slope) {
-      at.d.swap(target), at.f.swap(tried_);
-      value_ = value;
-      return nullptr;
-    }
-    std::vector<double> W(p_);
-    for (double length = 0.5; length >= Shortest; length *= 0.5) {
-      for (int64_t j = 0; j < p_; ++j)
-        W[j] = static_cast<double>(static_cast<T>(at.d[j] + length * (target[j] - at.d[j])));
-      z_.view->scores(W.data(), 1, tried_.data());
-      at.passes += 1.0;
-      value = measure(tried_, at.labels);
-      const double found = value + penalty(W);
-      if (found < start && found <= start + Sufficient * length * slope) {
-        at.d.swap(W), at.f.swap(tried_);
-        value_ = value, is_full = false;
-        return nullptr;
-      }
-    }
-    value_ = measure(at.f, at.labels);  // residuals back to where we are
-    return "stalled";
+  static constexpr bool IsSmooth = true;
+  static constexpr double Close = 0.0;  // the model of a step is solved as well as can be
+
+  void gradient() {
+    rows_.adjoint(residual_.data(), 1, gradient_.data());
+    for (int64_t j = 0; j < p_; ++j) gradient_[j] = 2.0 * a_.ridge * W_[j] - gradient_[j] / n_;
+    passes_ += 1.0;
   }
 
-  // The Gram matrix of the rows inside the margin, from the last one: z z' does not depend on the
-  // label, so only rows that crossed the margin count, unless they are the greater part.
-  void update_gram(Ending<T>& at) {
-    for (auto* rows : {&entered_, &left_, &all_inside_}) rows->resize(n_ + 1);
-    int64_t entered = 0, left = 0, all = 0;
-    for (int64_t i = 0; i < n_; ++i) {  // without a branch, which nobody could predict
-      entered_[entered] = left_[left] = all_inside_[all] = i;
-      entered += inside_[i] & ~counted_[i];
-      left += counted_[i] & ~inside_[i];
-      all += inside_[i];
-    }
-    entered_.resize(entered), left_.resize(left), all_inside_.resize(all);
-    if (entered_.size() + left_.size() > all_inside_.size()) {
-      std::fill(gram_.begin(), gram_.end(), 0.0);
-      add_gram(at, all_inside_, 1.0);
-    } else {
-      add_gram(at, entered_, 1.0);
-      add_gram(at, left_, -1.0);
-    }
-    counted_ = inside_;
-  }
+  double violation(int64_t j) const { return std::abs(gradient_[j]); }
 
-  void add_gram(Ending<T>& at, const std::vector<int64_t>& rows, double sign) {
-    if (rows.empty()) return;
-    z_.view->gram(rows.data(), rows.size(), features_.data(), p_, part_.data());
-    for (size_t e = 0; e < gram_.size(); ++e) gram_[e] += sign * part_[e];
-    at.passes += static_cast<double>(rows.size()) / n_;
-  }
-
-  // The factor of the objective's Hessian. Damped: in few coordinates rows may lie on a plane.
-  bool factor(const std::vector<double>& gram, std::vector<double>& U) const {
-    U.resize(gram.size());
-    const double share = 1.0 / n_;
-    for (size_t e = 0; e < U.size(); ++e) U[e] = gram[e] * share;
-    for (int64_t j = 0; j < p_; ++j)
-      U[j * p_ + j] += Damping * std::max(U[j * p_ + j], 0.0) + 2.0 * ridge_;
-    return factorise(U.data(), p_);
-  }
-
-  double measure(const std::vector<T>& f, const std::vector<int8_t>& labels) {
-    return pair_rows(f.data(), labels.data(), n_, residual_.data(), inside_.data()) / (2.0 * n_);
+  bool newton_target(double, std::vector<double>& target) const {
+    const bool begun = this->any(W_);
+    std::vector<double> move(gradient_), now;
+    if (!(begun ? factor(metric_, n_, p_, a_.ridge, now) : whole_.is_sound)) return false;
+    solve(begun ? now.data() : whole_.factor.data(), move.data(), p_);
+    for (int64_t j = 0; j < p_; ++j) target[j] -= move[j];
+    return true;
   }
 
   double penalty(const std::vector<double>& W) const {
-    return ridge_ * std::inner_product(W.begin(), W.end(), W.begin(), 0.0);
+    return a_.ridge * std::inner_product(W.begin(), W.end(), W.begin(), 0.0);
   }
 
-  const Copy<T>& z_;
-  const HalveProblem& a_;
-  const int64_t n_, p_;
-  const double ridge_, violation_;
-  std::vector<int64_t> every_, features_, entered_, left_, all_inside_;
-  std::vector<double> all_, first_, gram_, gradient_;
-  std::vector<T> residual_, tried_;
-  std::vector<uint8_t> inside_, counted_;
-  std::vector<double> part_;
-  double value_ = 0.0;
-  bool is_sound_ = false;
+  const Whole& whole_;
 };
 
 template <class T> class Halving {
@@ -302,7 +202,9 @@ template <class T> class Halving {
   std::optional<Ending<T>> run() {
     gather();
     if (variance_ == 0.0 || z_.is_one_point()) return std::nullopt;
-    Rounds<T> rounds(z_, a_, a_.ridge * variance_, a_.violation * std::sqrt(variance_));
+    SplitProblem<int8_t> problem{nullptr, nullptr, a_.lower, a_.upper, 0.0, nullptr,
+        a_.ridge * variance_, a_.tol, a_.violation * std::sqrt(variance_), a_.max_rounds, p_};
+    const Whole whole = look_at_all(problem.ridge);
     std::optional<Ending<T>> best;
     bool again = false;  // whether all rows have been Ward's before
     Listener signals;
@@ -312,7 +214,9 @@ template <class T> class Halving {
       std::vector<int8_t> labels(z_.n);
       const std::vector<T> f = between_centers(centers(kind));
       split_pair(f.data(), z_.n, a_.lower, a_.upper, labels.data());
-      Ending<T> found = rounds.run(std::move(labels));
+      problem.labels = labels.data();
+      HalveSolver<T> solver(*z_.view, problem, whole);
+      Ending<T> found = solver.ending(solver.run());
       found.gap = scatter_between(found.labels) / std::sqrt(std::max(found.trace.back(), Tiny));
       // Starts that end alike differ by rounding, which must not choose among them.
       if (!best || digits(found.gap) > digits(best->gap)) best = std::move(found);
@@ -324,15 +228,20 @@ template <class T> class Halving {
   static double digits(double gap) { return std::round(1e5 * std::log(std::max(gap, Tiny))); }
 
   void gather() {
-    std::vector<int64_t> all(z_.n);
-    std::iota(all.begin(), all.end(), 0);
-    rows_.gather(all, z_.values.get());
+    rows_.gather(numbers(z_.n), z_.values.get());
     z_.look();
     std::vector<double> norms(z_.n);
     z_.view->norms(norms.data());
     variance_ = std::accumulate(norms.begin(), norms.end(), 0.0) / z_.n;
     const T constant = static_cast<T>(rows_.center()[p_ - 1]);
     for (int64_t i = 0; i < z_.n; ++i) z_.values[i * p_ + p_ - 1] = constant;
+  }
+
+  Whole look_at_all(double ridge) const {
+    Whole whole{numbers(p_), std::vector<double>(p_ * p_), {}, false};
+    z_.view->gram(numbers(z_.n).data(), z_.n, whole.features.data(), p_, whole.gram.data());
+    whole.is_sound = factor(whole.gram, z_.n, p_, ridge, whole.factor);
+    return whole;
   }
 
   // Rows, evenly spaced, that starts look at.
@@ -342,27 +251,16 @@ template <class T> class Halving {
       std::vector<int64_t> chosen(size);
       for (int64_t i = 0; i < size; ++i) chosen[i] = i * z_.n / size;
       few_.emplace(z_, chosen);
-      if (size < z_.n && few_->is_one_point()) {
-        chosen.resize(z_.n);
-        std::iota(chosen.begin(), chosen.end(), 0);
-        few_.emplace(z_, chosen);
-      }
+      if (size < z_.n && few_->is_one_point()) few_.emplace(z_, numbers(z_.n));
     }
     return *few_;
   }
 
   std::vector<double> centers(const std::string& kind) {
     if (kind == "ward") return ward_centers();
-    std::vector<double> centers = kind == "far_rows" ? far_rows() : slices(), sums(2 * p_);
+    std::vector<double> centers = kind == "far_rows" ? far_rows() : slices();
     std::vector<int32_t> labels(few().n);
-    for (int64_t step = 0; step < a_.lloyd_steps; ++step) {
-      few().view->nearest(centers.data(), 2, labels.data(), sums.data());
-      const int64_t ones = std::count(labels.begin(), labels.end(), 1);
-      const int64_t counts[] = {few().n - ones, ones};
-      for (int k = 0; k < 2; ++k)
-        for (int64_t j = 0; j < p_ && counts[k]; ++j)
-          centers[k * p_ + j] = sums[k * p_ + j] / counts[k];
-    }
+    step_centers(*few().view, a_.lloyd_steps, 2, centers.data(), labels.data());
     return centers;
   }
 
@@ -372,14 +270,9 @@ template <class T> class Halving {
     std::vector<double> direction(p_);
     std::vector<T> along(rows.n);
     for (T& r : along) r = static_cast<T>(random_.uniform() - 0.5);  // likelier where rows vary
-    for (int64_t step = 0;; ++step) {
-      rows.view->adjoint(along.data(), 1, direction.data());
-      const double square =
-          std::inner_product(direction.begin(), direction.end(), direction.begin(), 0.0);
-      for (double& w : direction) w /= std::sqrt(std::max(square, Tiny));
-      rows.view->scores(direction.data(), 1, along.data());
-      if (step == a_.power_steps) break;
-    }
+    rows.view->adjoint(along.data(), 1, direction.data());
+    step_direction(*rows.view, a_.power_steps, Tiny, direction.data());
+    rows.view->scores(direction.data(), 1, along.data());
     std::vector<double> centers(2 * p_);
     for (int k = 0; k < 2; ++k) {
       const auto middle = along.begin() + (2 * k + 1) * rows.n / 4;

@@ -2,26 +2,17 @@
 // margin. These read scores, never X.
 #include "common.hpp"
 
-// Sums over rows run through eight interleaved totals: one order, yet vectorisable.
 template <class T> TAXARBOR_CLONES double pair_rows(
     const T* f, const int8_t* labels, int64_t n, T* residual, uint8_t* active) {
-  constexpr int L = 8;
-  double total[L] = {}, sum = 0.0;
   for (int64_t i = 0; i < n; ++i) {
     const T sign = static_cast<T>(1 - 2 * labels[i]);
     const T slack = std::max(T{0}, T{1} - sign * f[i]);
     residual[i] = sign * slack;
     active[i] = slack > T{0};
   }
-  int64_t i = 0;
-  const auto square = [&](int64_t at) {
-    return static_cast<double>(residual[at]) * static_cast<double>(residual[at]);
-  };
-  for (; i + L <= n; i += L)
-    for (int l = 0; l < L; ++l) total[l] += square(i + l);
-  for (; i < n; ++i) total[0] += square(i);
-  for (const double t : total) sum += t;
-  return sum;
+  return sum_terms<false>(n, [&](int64_t i) {
+    return static_cast<double>(residual[i]) * static_cast<double>(residual[i]);
+  });
 }
 template double pair_rows(const float*, const int8_t*, int64_t, float*, uint8_t*);
 template double pair_rows(const double*, const int8_t*, int64_t, double*, uint8_t*);
@@ -77,9 +68,8 @@ nb::object hinge_multi(const Given& given, const Given& labels) {
 }
 
 nb::object hinge_costs(const Given& given) {
-  return of_type("S", given, [&](auto number) -> nb::object {
-    using T = decltype(number);
-    const T* S = checked<T>("S", given, {-1, -1});
+  return of_type("S", given, [&](auto number) {
+    const auto* S = checked<decltype(number)>("S", given, {-1, -1});
     const size_t n = given.shape(0), K = given.shape(1);
     return filled<double>({n, K}, [&](double* cost) { cost_rows(S, n, K, cost); });
   });

@@ -9,38 +9,21 @@
 // smaller, and nearly as good: with all pairs of children alike the whole is K / (K - 1) times as
 // steep. Nor is a step's model solved closely, as the labels are about to change: better ones come
 // of that.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
-
 #include "rounds.hpp"
 
 namespace {
 
-// A split into K children, in checked buffers: taxarbor.rows.KwayProblem.
-struct KwayProblem {
-  const double* start;    // (K, n_features)
-  const int32_t* labels;  // null: those of the weights
-  int64_t n_children;
-  bool is_fixed;  // whether labels stay
-  int64_t lower, upper;
-  double group;
-  const double* l1;
-  double ridge, tol, violation;
-  int64_t max_alternations, max_working;
-};
-
-template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, KwayProblem> {
-  using Base = Rounds<T, KwaySolver<T>, KwayProblem>;
+template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, int32_t> {
+  using Base = Rounds<T, KwaySolver<T>, int32_t>;
   friend Base;
   using Base::a_, Base::f_, Base::gradient_, Base::is_full_, Base::labels_, Base::metric_, Base::n_,
       Base::p_, Base::passes_, Base::residual_, Base::rows_, Base::scale_, Base::value_, Base::W_,
       Base::working_;
 
  public:
-  KwaySolver(const View<T>& rows, const KwayProblem& a)
-      : Base(rows, a, a.n_children), K_(a.n_children),
-        factor_(2.0 / (static_cast<double>(n_) * K_)), counted_(n_ * K_) {}
+  KwaySolver(const View<T>& rows, const SplitProblem<int32_t>& a, int64_t n_children)
+      : Base(rows, a, n_children), K_(n_children), factor_(2.0 / (static_cast<double>(n_) * K_)),
+        counted_(n_ * K_) {}
 
   nb::object result(const char* status) const {
     const size_t n = n_, K = K_, p = p_;
@@ -49,6 +32,7 @@ template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, KwayProble
   }
 
  private:
+  static constexpr bool IsSmooth = false;
   static constexpr double Close = 0.3;  // share of the violation to which a model is solved
 
   // One slow round may be the model's fault, one that was cut short all the more; of many children
@@ -97,10 +81,10 @@ template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, KwayProble
       double* metric = &metric_[k * size];
       if (c.up.size() + c.down.size() > c.all.size()) {
         std::fill(metric, metric + size, 0.0);
-        this->add_gram(c.all, c.by_all.data(), 1.0, metric);
+        this->add_gram(c.all.data(), c.all.size(), c.by_all.data(), 1.0, metric);
       } else {
-        this->add_gram(c.up, c.by_up.data(), 1.0, metric);
-        this->add_gram(c.down, c.by_down.data(), -1.0, metric);
+        this->add_gram(c.up.data(), c.up.size(), c.by_up.data(), 1.0, metric);
+        this->add_gram(c.down.data(), c.down.size(), c.by_down.data(), -1.0, metric);
       }
     }
   }
@@ -110,12 +94,13 @@ template <class T> class KwaySolver : public Rounds<T, KwaySolver<T>, KwayProble
   void minimise(const std::vector<double>& H, const std::vector<double>& l1, std::vector<double>& g,
       std::vector<double>& V, double tol) const {
     const int64_t F = l1.size();
-    descend({H.data(), K_, F, a_.group, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
+    descend({H.data(), K_, F, a_.group, l1.data(), a_.ridge}, V.data(), g.data(), tol);
   }
 
-  void newton_target(double tol, std::vector<double>& target) {
+  bool newton_target(double tol, std::vector<double>& target) {
     Base::newton_target(tol, target);
     for (const int64_t j : working_) settle(j, target);
+    return true;
   }
 
   // Only differences of models count in the loss: move a feature's weights, all alike, to where the
@@ -200,12 +185,12 @@ nb::object kway(const Data& data, nb::handle problem) {
     if (bounds.first < 0 || bounds.first > n / K || bounds.second < (n + K - 1) / K)
       refuse("bounds must let ", K, " children hold ", n, " rows; got ", bounds.first, " and ",
           bounds.second);
-    const KwayProblem checked{W,
-        labels ? checked_range<int32_t>("labels", *labels, {n}, 0, K) : nullptr, K,
-        from.get<bool>("is_fixed"), bounds.first, std::min(bounds.second, n), from.weight("group"),
-        checked_weights("l1", l1, p), from.weight("ridge"), from.weight("tol"),
-        from.weight("violation"), from.count("max_alternations", 0), from.count("max_working", 1)};
-    KwaySolver<Number<decltype(rows)>> solver(rows, checked);
+    const SplitProblem<int32_t> checked{W,
+        labels ? checked_range<int32_t>("labels", *labels, {n}, 0, K) : nullptr, bounds.first,
+        std::min(bounds.second, n), from.weight("group"), checked_weights("l1", l1, p),
+        from.weight("ridge"), from.weight("tol"), from.weight("violation"),
+        from.count("max_alternations", 0), from.count("max_working", 1)};
+    KwaySolver<Number<decltype(rows)>> solver(rows, checked, K);
     const char* status = unlocked([&] { return solver.run(); });
     return solver.result(status);
   });

@@ -6,45 +6,29 @@
 // s_i = +1 for child 0. Each round takes one proximal Newton step for the labels as they are and
 // then gives the rows their best labels. This is the loop of split/_alternate.py with its parts
 // in one place: there a round costs a hundred array operations, here none.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
+#include "pair.hpp"
 
 #include "cholesky.hpp"
-#include "rounds.hpp"
 
 namespace {
 
-// A two-way split, in checked buffers: taxarbor.rows.PairProblem.
-struct PairProblem {
-  const double* start;
-  const int8_t* labels;  // null: those of the weights
-  bool is_fixed;         // whether labels stay
-  int64_t lower, upper;
-  const double* l1;
-  double ridge, tol, violation;
-  int64_t max_alternations, max_working;
-};
-
-template <class T> class PairSolver : public Rounds<T, PairSolver<T>, PairProblem> {
-  using Base = Rounds<T, PairSolver<T>, PairProblem>;
-  friend Base;
-  using Base::a_, Base::f_, Base::gradient_, Base::is_full_, Base::labels_, Base::metric_, Base::n_,
-      Base::p_, Base::passes_, Base::residual_, Base::rows_, Base::scale_, Base::value_, Base::W_;
+template <class T> class PairSolver : public PairRounds<T, PairSolver<T>> {
+  using Base = PairRounds<T, PairSolver<T>>;
+  friend typename Base::Loop;
+  using Base::a_, Base::f_, Base::gradient_, Base::inside_, Base::labels_, Base::n_, Base::p_,
+      Base::passes_, Base::residual_, Base::rows_, Base::scale_, Base::value_, Base::W_;
 
  public:
-  PairSolver(const View<T>& rows, const PairProblem& a)
-      : Base(rows, a, 1), inside_(n_), counted_(n_) {}  // one model: d
+  using Base::Base;
 
   nb::object result(const char* status) const {
-    return nb::make_tuple(copied(W_), copied(labels_),
-        nb::object(copied(f_).attr("reshape")(-1, 1)), this->trace_, status, passes_);
+    return nb::make_tuple(
+        copied(W_), copied(labels_), copied(f_, {f_.size(), 1}), this->trace_, status, passes_);
   }
 
  private:
+  static constexpr bool IsSmooth = false;
   static constexpr double Close = 0.01;  // share of the violation to which a model is solved
-
-  bool is_settled(bool is_slow) const { return is_slow && is_full_; }
 
   void gradient() {
     rows_.adjoint(residual_.data(), 1, gradient_.data());
@@ -59,27 +43,6 @@ template <class T> class PairSolver : public Rounds<T, PairSolver<T>, PairProble
                         : std::abs(g + std::copysign(a_.l1[j], W_[j]));
   }
 
-  // Bring the Gram matrix of the rows inside the margin up to date: x x' does not depend on the
-  // label, so only rows that crossed the margin count, unless they are the greater part.
-  void update_metric() {
-    std::vector<int64_t> entered, left, all;
-    int64_t inside = 0;
-    for (int64_t i = 0; i < n_; ++i) {
-      inside += inside_[i];
-      if (inside_[i] != counted_[i]) (inside_[i] ? entered : left).push_back(i);
-    }
-    if (static_cast<int64_t>(entered.size() + left.size()) > inside) {
-      for (int64_t i = 0; i < n_; ++i)
-        if (inside_[i]) all.push_back(i);
-      std::fill(metric_.begin(), metric_.end(), 0.0);
-      this->add_gram(all, nullptr, 1.0, metric_.data());
-    } else {
-      this->add_gram(entered, nullptr, 1.0, metric_.data());
-      this->add_gram(left, nullptr, -1.0, metric_.data());
-    }
-    counted_ = inside_;
-  }
-
   double averaged(double sum) const { return sum / n_; }
 
   void minimise(const std::vector<double>& H, const std::vector<double>& l1, std::vector<double>& g,
@@ -88,7 +51,7 @@ template <class T> class PairSolver : public Rounds<T, PairSolver<T>, PairProble
         a_.ridge > 0.0 && std::all_of(l1.begin(), l1.end(), [](double w) { return w == 0.0; });
     const int64_t F = V.size();
     if (!smooth || !solve(H, g, V))
-      descend({H.data(), 1, F, 0.0, l1.data(), a_.ridge}, V.data(), g.data(), tol, MaxSweeps);
+      descend({H.data(), 1, F, 0.0, l1.data(), a_.ridge}, V.data(), g.data(), tol);
   }
 
   // Where only the ridge counts the model's minimum solves (H + 2 ridge I) V = H d - g: exact, so
@@ -127,21 +90,12 @@ template <class T> class PairSolver : public Rounds<T, PairSolver<T>, PairProble
     }
   }
 
-  // The loss of these scores; residuals and `inside_` are theirs from now on.
-  double measure(const std::vector<T>& f) {
-    return pair_rows(f.data(), labels_.data(), n_, residual_.data(), inside_.data()) / (2.0 * n_);
-  }
-
-  void place(int8_t* labels) const { split_pair(f_.data(), n_, a_.lower, a_.upper, labels); }
-
   double penalty(const std::vector<double>& W) const {
     double sum = 0.0;
     for (int64_t j = 0; j < p_; ++j)
       if (W[j] != 0.0) sum += a_.l1[j] * std::abs(W[j]) + a_.ridge * W[j] * W[j];
     return sum;
   }
-
-  std::vector<uint8_t> inside_, counted_;  // rows inside the margin; those in metric_
 };
 
 nb::object pair(const Data& data, nb::handle problem) {
@@ -153,11 +107,10 @@ nb::object pair(const Data& data, nb::handle problem) {
     const auto labels = from.get<std::optional<Given>>("labels");
     const auto bounds = from.get<std::pair<int64_t, int64_t>>("bounds");
     check_bounds(bounds.first, bounds.second, n);
-    const PairProblem checked{checked_finite("start", start, {p}),
-        labels ? checked_range<int8_t>("labels", *labels, {n}, 0, 2) : nullptr,
-        from.get<bool>("is_fixed"), bounds.first, bounds.second, checked_weights("l1", l1, p),
-        from.weight("ridge"), from.weight("tol"), from.weight("violation"),
-        from.count("max_alternations", 0), from.count("max_working", 1)};
+    const SplitProblem<int8_t> checked{checked_finite("start", start, {p}),
+        labels ? checked_range<int8_t>("labels", *labels, {n}, 0, 2) : nullptr, bounds.first,
+        bounds.second, 0.0, checked_weights("l1", l1, p), from.weight("ridge"), from.weight("tol"),
+        from.weight("violation"), from.count("max_alternations", 0), from.count("max_working", 1)};
     PairSolver<Number<decltype(rows)>> solver(rows, checked);
     const char* status = unlocked([&] { return solver.run(); });
     return solver.result(status);

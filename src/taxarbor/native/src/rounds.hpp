@@ -1,19 +1,29 @@
 // What the compiled solvers of a split have in common: rounds of a proximal step for the labels as
 // they are and of a new assignment, the features that a step may change, and the search along it.
-// A solver (pair.cpp, kway.cpp) adds its loss, its penalty and its metric.
+// A solver (pair.cpp, kway.cpp, halve.cpp) adds its loss, its penalty and its metric.
 #pragma once
-
-#include <numeric>
 
 #include "rows.hpp"
 
 constexpr double Sufficient = 1e-4;  // share of the predicted decrease that a step must bring
 constexpr double Shortest = 1e-6;    // step length below which a search gives up
 constexpr double Damping = 1e-6;     // share of the Hessian's diagonal that is added to it
-constexpr int64_t MaxSweeps = 200;
-constexpr int64_t Few = 256;  // features to begin with, where more are wanted than may be
+constexpr int64_t Few = 256;         // features to begin with, where more are wanted than may be
 
-template <class T, class Solver, class Problem> class Rounds {
+// A split in checked buffers: taxarbor.rows.PairProblem and KwayProblem.
+template <class Label> struct SplitProblem {
+  const double* start;  // (n_models, n_features); null: zero
+  const Label* labels;  // null: those of the weights
+  int64_t lower, upper;
+  double group;
+  const double* l1;
+  double ridge, tol, violation;
+  int64_t max_alternations, max_working;
+};
+
+// A solver that IsSmooth has no penalty but a ridge, whose part is in its gradients. All of its
+// steps are Newton's: the first one fits the labels of the start, which stay for that round.
+template <class T, class Solver, class Label> class Rounds {
  public:
   // Returns how it ended: a value of taxarbor._types.Status.
   const char* run() {
@@ -31,10 +41,10 @@ template <class T, class Solver, class Problem> class Rounds {
     for (int64_t round = 0; round < a_.max_alternations; ++round) {
       signals_.listen();
       const char* end = step();
-      const bool moved = !a_.is_fixed && assign();
+      const bool is_fit = Solver::IsSmooth && round == 0, moved = !is_fit && assign();
       if (moved) value_ = self().measure(f_);
       trace_.push_back(value_ + self().penalty(W_));
-      if (end && !moved) return end;
+      if (end && !moved && !is_fit) return end;
       const double gain = trace_[trace_.size() - 2] - trace_.back();
       if (self().is_settled(gain <= a_.tol * trace_.back() && round >= first)) return "settled";
     }
@@ -42,10 +52,12 @@ template <class T, class Solver, class Problem> class Rounds {
   }
 
  protected:
-  Rounds(const View<T>& rows, const Problem& a, int64_t n_models)
-      : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()), M_(n_models),
-        W_(a.start, a.start + M_ * p_), gradient_(M_ * p_), violation_(p_), f_(n_ * M_),
-        tried_(n_ * M_), residual_(n_ * M_), labels_(n_), is_working_(p_) {}
+  Rounds(const View<T>& rows, const SplitProblem<Label>& a, int64_t n_models)
+      : rows_(rows), a_(a), n_(rows.n_rows()), p_(rows.n_features()), M_(n_models), W_(M_ * p_),
+        gradient_(M_ * p_), violation_(p_), f_(n_ * M_), tried_(n_ * M_), residual_(n_ * M_),
+        labels_(n_), is_working_(p_) {
+    if (a.start) W_.assign(a.start, a.start + M_ * p_);
+  }
 
   Solver& self() { return static_cast<Solver&>(*this); }
 
@@ -86,17 +98,17 @@ template <class T, class Solver, class Problem> class Rounds {
   }
 
   void add_gram(
-      const std::vector<int64_t>& positions, const T* weights, double sign, double* metric) {
-    if (positions.empty()) return;
+      const int64_t* positions, int64_t n, const T* weights, double sign, double* metric) {
+    if (n == 0) return;
     const int64_t F = working_.size();
     part_.resize(F * F);
-    rows_.gram(positions.data(), positions.size(), working_.data(), F, part_.data(), weights);
+    rows_.gram(positions, n, working_.data(), F, part_.data(), weights);
     for (int64_t e = 0; e < F * F; ++e) metric[e] += sign * part_[e];
-    passes_ += static_cast<double>(positions.size()) / n_;
+    passes_ += static_cast<double>(n) / n_;
   }
 
-  // Where the model of a step is least, over the working features.
-  void newton_target(double tol, std::vector<double>& target) {
+  // Where the model of a step is least, over the working features; false if that is nowhere.
+  bool newton_target(double tol, std::vector<double>& target) {
     const int64_t F = working_.size();
     std::vector<double> H(metric_.size()), g(M_ * F), V(M_ * F), l1(F);
     for (size_t e = 0; e < H.size(); ++e) H[e] = self().averaged(metric_[e]);
@@ -113,6 +125,7 @@ template <class T, class Solver, class Problem> class Rounds {
     for (int64_t j = 0; j < F; ++j) l1[j] = a_.l1[working_[j]];
     self().minimise(H, l1, g, V, tol);
     for (int64_t e = 0; e < M_ * F; ++e) target[e / F * p_ + working_[e % F]] = V[e];
+    return true;
   }
 
   // Scores of weights, which are rounded to what T holds first.
@@ -127,7 +140,7 @@ template <class T, class Solver, class Problem> class Rounds {
   const char* step() {
     is_full_ = true;
     self().gradient();
-    const bool begun = any(W_);
+    const bool begun = Solver::IsSmooth || any(W_);
     double worst = 0.0;
     for (int64_t j = 0; j < p_; ++j) {
       violation_[j] = self().violation(j);
@@ -139,10 +152,10 @@ template <class T, class Solver, class Problem> class Rounds {
     if (begun) {
       choose_working();
       self().update_metric();
-      self().newton_target(Solver::Close * worst, target);
+      if (!self().newton_target(Solver::Close * worst, target)) return "stalled";
       return search(target) ? nullptr : "stalled";
     }
-    self().gradient_target(target);
+    if constexpr (!Solver::IsSmooth) self().gradient_target(target);
     if (!search(target)) return "stalled";
     stretch();
     return nullptr;
@@ -186,20 +199,23 @@ template <class T, class Solver, class Problem> class Rounds {
     const double before = self().penalty(W_), start = value_ + before;
     sweep(target, tried_);
     const double value = self().measure(tried_), full = self().penalty(target);
-    double slope = full - before;
+    double slope = Solver::IsSmooth ? 0.0 : full - before;
     for (size_t e = 0; e < W_.size(); ++e) slope += gradient_[e] * (target[e] - W_[e]);
     if (slope < 0.0 && value + full <= start + Sufficient * slope) return accept(target, value);
     std::vector<double> W(W_.size());
     std::vector<T> between(f_.size());
     for (double step = 0.5; step >= Shortest; step *= 0.5) {
       for (size_t e = 0; e < W.size(); ++e) W[e] = W_[e] + step * (target[e] - W_[e]);
-      for (size_t e = 0; e < f_.size(); ++e)
-        between[e] = f_[e] + static_cast<T>(step) * (tried_[e] - f_[e]);
-      const double objective = self().measure(between) + self().penalty(W);
+      if (Solver::IsSmooth)
+        sweep(W, between);
+      else
+        for (size_t e = 0; e < f_.size(); ++e)
+          between[e] = f_[e] + static_cast<T>(step) * (tried_[e] - f_[e]);
+      double exact = self().measure(between);
+      const double objective = exact + self().penalty(W);
       if (objective < start && objective <= start + Sufficient * step * slope) {
-        sweep(W, tried_);
-        const double exact = self().measure(tried_);
-        is_full_ = false;
+        if (!Solver::IsSmooth) sweep(W, between), exact = self().measure(between);
+        tried_.swap(between), is_full_ = false;
         if (exact + self().penalty(W) < start) return accept(W, exact);
         break;
       }
@@ -223,10 +239,8 @@ template <class T, class Solver, class Problem> class Rounds {
   }
 
  protected:
-  using Label = std::decay_t<decltype(*Problem::labels)>;
-
   const View<T>& rows_;
-  const Problem& a_;
+  const SplitProblem<Label>& a_;
   const int64_t n_, p_, M_;  // M: models
   std::vector<double> W_, gradient_, violation_;
   std::vector<T> f_, tried_, residual_;

@@ -1,18 +1,15 @@
-// Where the rules of a tree send rows: a tile of rows goes down
-// the tree while it is in the cache.
+// Where the rules of a tree send rows: a tile of rows goes down the tree while it is in the cache.
 //
 // A rule chooses among K targets by linear scores of a few features, sum_j w_kj (x_j - c_j) + b_k;
 // the highest score wins, the first of ties. A target is another rule, further on, or a leaf. What
 // is said of a row depends on that row alone, and no product is fused with a sum in this file
 // (CMakeLists.txt): memory, disk and any machine agree to the bit.
-#include <nanobind/stl/optional.h>
-
 #include "rows.hpp"
 
 namespace {
 
 struct Rule {
-  int64_t begin, end;      // its features
+  int64_t begin, end;  // its features
   int64_t n_targets;
   const double* weights;   // (n_features, n_targets)
   const double* offsets;   // (n_targets)
@@ -22,12 +19,13 @@ struct Rule {
 
 struct Rules {
   std::vector<Rule> all;
-  std::vector<int32_t> features;    // where to find each in a row
+  std::vector<int32_t> features;  // where to find each in a row
   std::vector<double> centers;
   std::vector<double> differences;  // of rules of two targets: weights of the first less the second
   std::vector<int32_t> slots;       // of sparse rows: where a column is in a tile, -1 if in no rule
   int64_t n_slots = 0;
   int64_t most_targets = 2;
+  int64_t width(int64_t p) const { return slots.empty() ? p : std::max<int64_t>(n_slots, 1); }
 };
 
 // Check the arrays of a tree: rows end at a leaf, as targets only point forward.
@@ -46,8 +44,8 @@ Rules checked_rules(nb::handle tree, int64_t p, int64_t n_leaves) {
   const double* center = checked_finite("centers", centers, {size});
   const double* weight = checked_finite("weights", weights, {n_weights});
   const double* offset = checked_finite("offsets", offsets, {n_targets});
-  const int32_t* target =
-      checked_range<int32_t>("targets", targets, {n_targets}, -n_leaves, std::max<int64_t>(n_rules, 1));
+  const int32_t* target = checked_range<int32_t>(
+      "targets", targets, {n_targets}, -n_leaves, std::max<int64_t>(n_rules, 1));
   if (start[0] != 0 || start[n_rules] != size || first[0] != 0 || first[n_rules] != n_targets)
     refuse("starts and firsts must run from 0 to the numbers of features and targets");
   if (n_rules == 0 && n_leaves > 1) refuse("without rules there is one leaf; got ", n_leaves);
@@ -91,8 +89,8 @@ void use_slots(Rules& rules, int64_t p) {
 
 constexpr int64_t Together = 8;  // rows whose sums do not wait for one another
 
-template <class T, int64_t R> TAXARBOR_INLINE void choose_of_two(const Rules& rules,
-    const Rule& rule, const T* const* rows, const int32_t* ids, int32_t* out) {
+template <class T, int64_t R> TAXARBOR_INLINE void choose_of_two(
+    const Rules& rules, const Rule& rule, const T* const* rows, const int32_t* ids, int32_t* out) {
   const T* x[R];
   double total[R] = {};
   for (int64_t r = 0; r < R; ++r) x[r] = rows[ids[r]];
@@ -113,7 +111,8 @@ template <class T> TAXARBOR_INLINE void choose(const Rules& rules, const Rule& r
   if (K == 2 && end - begin == 1) {  // a threshold, exact to the last bit
     const double center = centers[begin], weight = differences[begin], offset = rule.offset;
     for (int64_t i = 0; i < n; ++i)
-      out[i] = weight * (static_cast<double>(rows[ids[i]][features[begin]]) - center) + offset < 0.0;
+      out[i] =
+          weight * (static_cast<double>(rows[ids[i]][features[begin]]) - center) + offset < 0.0;
     return;
   }
   if (K == 2) {
@@ -200,11 +199,9 @@ template <class T> TAXARBOR_INLINE bool is_finite(const T* x, int64_t size) {
 }
 
 // Take the rows of a tile as they are, or fill cells; return the first that is refused, or -1.
-template <class T> TAXARBOR_INLINE int64_t take_tile(
-    const View<T>& rows, int64_t first, int64_t n,
+template <class T> TAXARBOR_INLINE int64_t take_tile(const View<T>& rows, int64_t first, int64_t n,
     const Rules& rules, const double* fill, Bench<T>& bench) {
-  const std::vector<int32_t>& slots = rules.slots;
-  const int64_t width = slots.empty() ? rows.n_features() : std::max<int64_t>(rules.n_slots, 1);
+  const int64_t width = rules.width(rows.n_features());
   int64_t refused = -1;
   for (int64_t i = 0; i < n; ++i) {
     const Entries<T> row = rows.entries(first + i);
@@ -215,7 +212,7 @@ template <class T> TAXARBOR_INLINE int64_t take_tile(
     T* cells = bench.cells.data() + i * width;
     bench.rows[i] = cells;
     for (int64_t e = 0; e < row.size; ++e) {
-      const int64_t j = row.columns ? row.columns[e] : e, at = row.columns ? slots[j] : e;
+      const int64_t j = row.columns ? row.columns[e] : e, at = row.columns ? rules.slots[j] : e;
       const bool is_gap = !is_plain && fill && std::isnan(row.values[e]);
       if (!is_plain && !is_gap && !std::isfinite(row.values[e]) && refused < 0) refused = first + i;
       if (at >= 0) cells[at] = is_gap ? static_cast<T>(fill[j]) : row.values[e];
@@ -227,8 +224,7 @@ template <class T> TAXARBOR_INLINE int64_t take_tile(
 // Route rows first to last; return the first that holds what is refused, or -1.
 template <class T> TAXARBOR_CLONES int64_t route_rows(const View<T>& rows, int64_t first,
     int64_t last, const Rules& rules, const double* fill, int32_t* labels) {
-  const std::vector<int32_t>& slots = rules.slots;
-  const int64_t width = slots.empty() ? rows.n_features() : std::max<int64_t>(rules.n_slots, 1);
+  const int64_t width = rules.width(rows.n_features());
   const int64_t tile = std::clamp<int64_t>((int64_t{1} << 17) / (width * sizeof(T)), 32, 1024);
   Bench<T> bench;
   bench.rows.resize(tile);
@@ -240,10 +236,11 @@ template <class T> TAXARBOR_CLONES int64_t route_rows(const View<T>& rows, int64
     const int64_t bad = take_tile(rows, begin, n, rules, fill, bench);
     if (refused < 0) refused = bad;
     descend_tile(rules, n, bench, labels + begin);
-    for (int64_t i = 0; i < n && !slots.empty(); ++i) {
+    for (int64_t i = 0; i < n && !rules.slots.empty(); ++i) {
       const Entries<T> row = rows.entries(begin + i);
       for (int64_t e = 0; e < row.size; ++e)
-        if (const int32_t at = slots[row.columns[e]]; at >= 0) bench.cells[i * width + at] = 0;
+        if (const int32_t at = rules.slots[row.columns[e]]; at >= 0)
+          bench.cells[i * width + at] = 0;
     }
   }
   return refused;
@@ -264,8 +261,8 @@ nb::object route(const Data& data, nb::handle tree, const std::optional<Given>& 
       });
     });
     const auto refused = std::find_if(bad.begin(), bad.end(), [](int64_t i) { return i >= 0; });
-    return nb::object(nb::make_tuple(labels.shaped({static_cast<size_t>(n)}),
-        refused == bad.end() ? int64_t{-1} : *refused));
+    return nb::object(nb::make_tuple(
+        labels.shaped({static_cast<size_t>(n)}), refused == bad.end() ? int64_t{-1} : *refused));
   });
 }
 
@@ -279,23 +276,15 @@ struct Centers {
   std::vector<double> squares;  // of each centre, times the factors
 };
 
-template <class T>
-TAXARBOR_INLINE double dense_distance(const T* x, const Centers& centers, int32_t center, int64_t p) {
+template <class T> TAXARBOR_INLINE double dense_distance(
+    const T* x, const Centers& centers, int32_t center, int64_t p) {
   const double *c = centers.at + center * p, *s = centers.factors, *fill = centers.fill;
-  constexpr int64_t Lanes = 8;
-  double total[Lanes] = {};
-  const auto add = [&](int64_t j, int64_t l) {
+  return std::sqrt(sum_terms<true>(p, [&](int64_t j) {
     // Both are read, whichever is taken: of a masked read of fill GCC 12.2 lost half of the lanes.
     const double value = x[j], filling = fill[j];
     const double away = ((value == value ? value : filling) - c[j]) * s[j];
-    total[l] += away * away;
-  };
-  int64_t j = 0;
-  for (; j + Lanes <= p; j += Lanes)
-    for (int64_t l = 0; l < Lanes; ++l) add(j + l, l);
-  for (int64_t l = 0; j < p; ++j, ++l) add(j, l);
-  return std::sqrt(((total[0] + total[4]) + (total[2] + total[6])) +
-      ((total[1] + total[5]) + (total[3] + total[7])));
+    return away * away;
+  }));
 }
 
 // From the square of the centre: only cells that are stored differ from zero.
@@ -374,8 +363,10 @@ void bind_route(nb::module_& m) {
   m.def("route", &route, "data"_a, "tree"_a, "fill"_a.none() = nb::none(),
       nb::sig("def route(data: Data, tree: object, fill: Array | None = None) "
               "-> tuple[NDArray[int32], int]"),
-      "The leaf of each row, by the fields of a RoutingTable; and the first row that is refused.\n\n"
-      "NaN stands for the values of `fill`, if there are any. A row is refused for a value that is\n"
+      "The leaf of each row, by the fields of a RoutingTable; and the first row that is "
+      "refused.\n\n"
+      "NaN stands for the values of `fill`, if there are any. A row is refused for a value that "
+      "is\n"
       "not finite; -1 if none is.");
   m.def("distances", &distances, "data"_a, "labels"_a, "centers"_a, "factors"_a, "fill"_a,
       nb::sig("def distances(data: Data, labels: NDArray[int32], centers: Array, factors: Array, "

@@ -1,13 +1,10 @@
 // The rows of one node as the compiled solvers see them: coarse passes, each one sweep.
 #pragma once
 
-#include <optional>
 #include <tuple>
 #include <variant>
 
 #include "common.hpp"
-
-enum class Moment { mean, absolute, square };
 
 // The values of a row as they are, without the centre: those of some columns, or of all in turn.
 template <class T> struct Entries {
@@ -22,6 +19,7 @@ using Index = std::optional<std::vector<int64_t>>;  // none: row i is row i
 // the first of them was made (data.cpp); index and centre are the node's own.
 template <class T> class View {
  public:
+  using Value = T;
   virtual ~View() = default;
   // The same matrix and threads, other rows of it; the centre is yet to be set.
   virtual std::shared_ptr<View> with(Index index) const = 0;
@@ -37,10 +35,8 @@ template <class T> class View {
   // the weights, none of them negative, or is the identity
   virtual void gram(const int64_t* positions, int64_t n, const int64_t* features, int64_t f,
       double* out, const T* weights = nullptr) const = 0;
-  // out (n_features): mean of x - c, of |x - c|, or of (x - c)^2
-  virtual void moment(Moment kind, double* out) const = 0;
-  // out (f, n_rows) = (x - c)[features]
-  virtual void columns(const int64_t* features, int64_t f, double* out) const = 0;
+  // out (n_features): mean of x - c, or of |x - c|
+  virtual void mean(bool absolute, double* out) const = 0;
   // out (size of positions, n_features) = (x - c)[positions]
   virtual void gather(const std::vector<int64_t>& positions, T* out) const = 0;
   virtual Entries<T> entries(int64_t i) const = 0;
@@ -69,22 +65,23 @@ template <class T> class View {
 
   void move_to_mean() {
     std::vector<double> mean(p_);
-    moment(Moment::mean, mean.data());
+    this->mean(false, mean.data());
     for (int64_t j = 0; j < p_; ++j)
       mean[j] = static_cast<double>(static_cast<T>(center_[j] + mean[j]));
     set_center(std::move(mean));
   }
 
-  // out (size) = the sum of what body(first, last, sum) adds for the rows of each part, in order.
-  template <class Body> void add_up(int64_t size, double* out, const Body& body) const {
-    const int parts = part_count(n_, 2048, size * 8);
-    std::vector<double> sums(parts * size);
-    for_parts(n_, parts, threads(), [&](int part, int64_t first, int64_t last) {
-      body(first, last, sums.data() + part * size);
-    });
+  // out (size) = the sum of what body(first, last, sum) adds for each part of n rows, in order.
+  template <class Body>
+  void add_up(int64_t n, int64_t rows_per_part, int64_t size, double* out, const Body& body) const {
+    const int parts = part_count(n, rows_per_part, size * 8);
+    std::vector<double> sums((parts - 1) * size);  // but for the first part's, which are in `out`
     std::fill(out, out + size, 0.0);
-    for (int part = 0; part < parts; ++part)
-      for (int64_t j = 0; j < size; ++j) out[j] += sums[part * size + j];
+    for_parts(n, parts, threads(), [&](int part, int64_t first, int64_t last) {
+      body(first, last, part ? sums.data() + (part - 1) * size : out);
+    });
+    for (size_t at = 0; at < sums.size(); at += size)
+      for (int64_t j = 0; j < size; ++j) out[j] += sums[at + j];
   }
 
   int64_t n_, p_;
@@ -101,6 +98,35 @@ template <class T> std::shared_ptr<View<T>> view_dense(const T* X, int64_t n, in
 // Values, columns (nnz) and starts (n + 1) of a CSR matrix (csr.cpp).
 template <class T> std::shared_ptr<View<T>> view_csr(const Given& values, const Given& columns,
     const Given& starts, int64_t n_features, int threads);
+
+// Steps of k-means, in place; a centre (K, n_features) that no row is nearest to stays.
+template <class T> void step_centers(
+    const View<T>& rows, int64_t n_steps, int64_t K, double* centers, int32_t* labels) {
+  const int64_t p = rows.n_features();
+  std::vector<double> sums(K * p);
+  for (int64_t step = 0; step < n_steps; ++step) {
+    rows.nearest(centers, K, labels, sums.data());
+    std::vector<int64_t> counts(K);
+    for (int64_t i = 0; i < rows.n_rows(); ++i) ++counts[labels[i]];
+    for (int64_t e = 0; e < K * p; ++e)
+      if (const int64_t count = counts[e / p]) centers[e] = sums[e] / static_cast<double>(count);
+  }
+}
+
+// Steps of the power method towards the direction of greatest variance, in place, of unit length
+// unless its square is less than `least`.
+template <class T>
+void step_direction(const View<T>& rows, int64_t n_steps, double least, double* direction) {
+  const int64_t p = rows.n_features();
+  std::vector<T> along(rows.n_rows());
+  for (int64_t step = 0;; ++step) {
+    const double square = std::inner_product(direction, direction + p, direction, 0.0);
+    for (int64_t j = 0; j < p; ++j) direction[j] /= std::sqrt(std::max(square, least));
+    if (step == n_steps) break;
+    rows.scores(direction, 1, along.data());
+    rows.adjoint(along.data(), 1, direction);
+  }
+}
 
 // What Python holds: the rows of one node, of either type.
 struct Data {
@@ -124,6 +150,4 @@ struct Data {
     return visit([](auto& rows) { return rows.index() ? copied(*rows.index()) : nb::none(); });
   }
 };
-template <class V> struct type_of_rows;
-template <class T> struct type_of_rows<View<T>> { using type = T; };
-template <class V> using Number = typename type_of_rows<std::decay_t<V>>::type;
+template <class V> using Number = typename std::decay_t<V>::Value;

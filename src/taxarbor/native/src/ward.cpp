@@ -1,7 +1,4 @@
 // Ward's clusters of a few rows: all pairs, merged along chains of nearest neighbours.
-#include <limits>
-#include <numeric>
-
 #include "rows.hpp"
 
 namespace {
@@ -46,8 +43,7 @@ class Agglomeration {
     std::vector<T> features(n * p);
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < p; ++j) features[j * n + i] = X[i * p + j];
-    std::vector<int64_t> order(std::max(n, p));
-    std::iota(order.begin(), order.end(), 0);
+    const std::vector<int64_t> order = numbers(std::max(n, p));
     const auto view = view_dense(features.data(), p, n);
     view->set_center(std::vector<double>(n));
     view->gram(order.data(), p, order.data(), n, cost_.data());
@@ -109,8 +105,7 @@ class Agglomeration {
 
 // Labels of K clusters, numbered by their first rows.
 void cut(const std::vector<Merge>& merges, int64_t n, int64_t K, int32_t* labels) {
-  std::vector<int64_t> root(n);
-  std::iota(root.begin(), root.end(), 0);
+  std::vector<int64_t> root = numbers(n);
   const auto find = [&](int64_t i) {
     while (root[i] != i) i = root[i] = root[root[i]];
     return i;
@@ -171,8 +166,7 @@ TAXARBOR_CLONES void union_costs(const double* X, const double* weights, const i
 
 // Merge points until one is left; of two that merge, the first stands for both.
 std::vector<Merge> link(std::vector<double> X, std::vector<double> weights, int64_t p) {
-  std::vector<int64_t> alive(weights.size()), chain;
-  std::iota(alive.begin(), alive.end(), 0);
+  std::vector<int64_t> alive = numbers(weights.size()), chain;
   std::vector<double> costs(alive.size());
   std::vector<Merge> merges;
   Listener signals;
@@ -182,7 +176,7 @@ std::vector<Merge> link(std::vector<double> X, std::vector<double> weights, int6
     const int64_t here = chain.back(), before = chain.size() > 1 ? chain[chain.size() - 2] : -1;
     union_costs(X.data(), weights.data(), alive.data(), alive.size(), p, here, costs.data());
     int64_t next = -1;  // the cheapest; of ties the one before in the chain, then the first
-    double least = std::numeric_limits<double>::infinity();
+    double least = Gone;
     for (size_t k = 0; k < alive.size(); ++k)
       if (alive[k] != here &&
           (next < 0 || costs[k] < least || (costs[k] == least && alive[k] == before)))
