@@ -95,5 +95,5 @@ model.predict(table.head(3).assign(proline=np.nan))
 # - Nothing needs to be filled, scaled or dropped before the fit.
 # - :doc:`/gaps` measures what gaps cost on a dozen sets. Where columns tell much of each other,
 #   as here, ``KNNImputer`` before the fit keeps more of the clusters once many cells are empty.
-# - If a gap itself means something, such as a test that was not done for a reason, ask for
-#   ``TableEncoder(missing="indicator")``: then rules may turn on it.
+# - If a gap itself means something, such as a test that was not done for a reason, add a
+#   column that says so: then rules may turn on it.

@@ -63,8 +63,6 @@ class Column:
         The two values of a number that has no others, else ().
     missing : float
         The share of missing values, in the fit.
-    has_indicator : bool
-        Whether one more feature marks the rows where the value is missing.
     part : int
         Which number of a vector it is.
     """
@@ -76,7 +74,6 @@ class Column:
     categories: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
     missing: float = 0.0
-    has_indicator: bool = False
     part: int = 0
 
     @property
@@ -87,27 +84,20 @@ class Column:
         return self.name if self.kind in KINDS[:2] else f"{self.name} {self.kind}"
 
     @property
-    def n_values(self) -> int:
-        """Number of features without the indicator."""
-        return max(len(self.categories), 1) if len(self.categories) != 2 else 1
-
-    @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.n_values + self.has_indicator
+        return len(self.fills)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """A name of each feature: ``age``, ``origin = Japan``, ``age unknown``."""
+        """A name of each feature: ``age``, ``origin = Japan``."""
         shown = self.categories[1:] if len(self.categories) == 2 else self.categories
-        names = tuple(f"{self.label} = {value}" for value in shown) or (self.label,)
-        return (*names, f"{self.label} unknown") if self.has_indicator else names
+        return tuple(f"{self.label} = {value}" for value in shown) or (self.label,)
 
     @property
     def fills(self) -> tuple[float, ...]:
         """What missing values are imputed by, in each feature."""
-        own = self.fill[1:] if len(self.categories) == 2 else self.fill
-        return (*own, 1.0) if self.has_indicator else own
+        return self.fill[1:] if len(self.categories) == 2 else self.fill
 
 
 class Expanded(NamedTuple):
@@ -140,9 +130,8 @@ class Encoding:
         Each column that is left out, and why.
     notes : tuple of str
         What was done to the table, a line each.
-    owner, blocks : int arrays of shape (n_features,)
-        The column of each feature; in ``blocks`` a negative number for indicators of missing
-        values.
+    owner : int array of shape (n_features,)
+        The column of each feature.
     """
 
     columns: tuple[Column, ...]
@@ -155,20 +144,16 @@ class Encoding:
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     owner: IndexArray = field(init=False)
-    blocks: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
         counts = [column.n_features for column in self.columns]
         owner = np.repeat(np.arange(len(counts)), counts)
-        has_one = np.array([column.has_indicator for column in self.columns], dtype=bool)
-        blocks = owner.copy()
-        blocks[np.cumsum(counts, dtype=np.intp)[has_one] - 1] = -1 - np.flatnonzero(has_one)
         for name in ("shift", "scale"):
             kept = np.array(getattr(self, name), dtype=np.float64)
             if kept.shape != owner.shape:
                 raise ValueError(f"{name} has shape {kept.shape}, not {owner.shape}")
             keep(self, **{name: kept})
-        keep(self, owner=owner, blocks=blocks)
+        keep(self, owner=owner)
         if not (np.isfinite(self.shift).all() and np.isfinite(self.scale).all()):
             raise ValueError("shift and scale must be finite")
         if not (self.scale > 0.0).all():
@@ -263,7 +248,7 @@ class Encoding:
         for at, one in enumerate(self.columns):
             if len(one.categories) > 2:
                 first = int(np.searchsorted(self.owner, at))
-                factors[first : first + one.n_values] = np.sqrt(len(one.categories) - 1.0)
+                factors[first : first + one.n_features] = np.sqrt(len(one.categories) - 1.0)
         return replace(self, scale=self.scale * factors)
 
     def encoded(self, tree: "Hierarchy") -> "Hierarchy":
@@ -273,7 +258,7 @@ class Encoding:
 
     @property
     def _has_words(self) -> bool:
-        return any(one.n_features > 1 or one.kind != "number" for one in self.columns)
+        return any(one.kind != "number" for one in self.columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as values for JSON."""
@@ -321,7 +306,7 @@ class Encoding:
         names = column_names(table) if self.has_names else None
         if not is_plain(cells) or names not in (None, [one.name for one in self.columns]):
             return False
-        if any(one.kind != "number" or one.n_features > 1 for one in self.columns):
+        if self._has_words:
             return False
         return [one.place for one in self.columns] == list(range(cells.shape[1]))
 
@@ -330,7 +315,7 @@ class Encoding:
         if table.shape[1] != self.n_columns_in:
             raise _other_width(table.shape[1], self.n_columns_in)
         chosen = [one.place for one in self.columns]
-        if any(one.n_features > 1 or one.categories for one in self.columns):
+        if any(one.categories for one in self.columns):
             raise InputError("X is a sparse matrix, and the table had categories: give a frame")
         data = sparse.csr_array(table, dtype=dtype, copy=True)
         data.sum_duplicates()
@@ -346,7 +331,7 @@ class Encoding:
         gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
         starts = np.cumsum([0, *(one.n_features for one in self.columns)])
         if self.is_sparse:
-            sheet: _Sheet = _SparseSheet(n, self.columns, dtype, *scaling)
+            sheet: _Sheet = _SparseSheet(n, len(self.columns), dtype, *scaling)
         else:
             sheet = _DenseSheet(n, dtype, *scaling)
         pairs = [*zip(self.columns, places, strict=True)]
@@ -365,8 +350,6 @@ class Encoding:
                 gaps[:, at] = np.isnan(cells)
                 cells[gaps[:, at]] = one.fills[0]
                 sheet.put(starts[at], cells)
-            if one.has_indicator:
-                sheet.put(starts[at] + one.n_values, gaps[:, at])
         return Expanded(sheet.finished(), gaps if gaps.any() else None)
 
     def _places(self, table: Any) -> list[int]:
@@ -423,7 +406,6 @@ def _column(values: dict[str, Any]) -> Column:
         and len(found.values) in (0, 2)
         and all(type(one) in (int, float) and np.isfinite(one) for one in numbers)
         and 0.0 <= found.missing <= 1.0
-        and type(found.has_indicator) is bool
         and type(found.part) is int
         and found.part >= 0
     )
@@ -494,12 +476,11 @@ class _SparseSheet:
     """Features as CSR: an entry per row and column, more for missing categories."""
 
     def __init__(
-        self, n_rows: int, columns: Sequence[Column], dtype: Any, shift: Array, scale: Array
+        self, n_rows: int, n_columns: int, dtype: Any, shift: Array, scale: Array
     ) -> None:
-        width = sum(1 + one.has_indicator for one in columns)
         self._shape, self._shift, self._scale = (n_rows, len(shift)), shift, scale
-        self._data = np.zeros((n_rows, width), dtype=dtype)
-        self._indices = np.zeros((n_rows, width), dtype=np.int32)
+        self._data = np.zeros((n_rows, n_columns), dtype=dtype)
+        self._indices = np.zeros((n_rows, n_columns), dtype=np.int32)
         self._at = 0
         self._more: list[sparse.csr_array] = []
 

@@ -30,7 +30,7 @@ from taxarbor.hierarchy._cells import (
     list_cells,
     text_of,
 )
-from taxarbor.hierarchy._encoding import KINDS, WEEKDAYS, Column, Encoding, date_parts
+from taxarbor.hierarchy._encoding import WEEKDAYS, Column, Encoding, date_parts
 from taxarbor.hierarchy._words import format_number
 from taxarbor.sources._reader import REQUESTED
 from taxarbor.tables._checks import refuse_repeated_names
@@ -92,17 +92,14 @@ class ColumnStats:
     ----------
     column : Column
         What it becomes, with its mean or the shares of its categories.
-    std, median, robust_std : float
-        Standard deviation, median, and the interquartile range by that of a normal
-        distribution of variance 1; zero for categories.
+    std : float
+        Standard deviation; zero for categories.
     n_rare : int
         Values that are too rare to be categories.
     """
 
     column: Column
     std: float = 0.0
-    median: float = 0.0
-    robust_std: float = 0.0
     n_rare: int = 0
 
 
@@ -179,13 +176,6 @@ def make_encoding(profile: TableProfile, encoder: "TableEncoder") -> Encoding:
     if with_gaps and encoder.missing == "error":
         told = f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}"
         raise InputError(f"{told}; fill them", "X", (", or choose another", "missing"))
-    if with_gaps and encoder.missing == "indicator":
-        if profile.is_sparse:
-            raise InputError('must not be "indicator" for a sparse matrix', "missing")
-        columns = tuple(
-            replace(one, has_indicator=one.missing > 0 and one.kind not in KINDS[3:])
-            for one in columns
-        )
     if encoder.metric == "cosine":
         _check_cosine(columns, encoder.scale)
     reason = _find_reason_to_scale(profile.used, encoder)
@@ -195,13 +185,10 @@ def make_encoding(profile: TableProfile, encoder: "TableEncoder") -> Encoding:
     shift, scale = plain
     if reason is not None:
         centers_categories = not unscaled.is_sparse
-        pairs = zip(columns, profile.used, strict=True)
         scaling = [
             pair
-            for one, stats in pairs
-            for pair in _scale_column(
-                one, stats, encoder.scale == "robust", profile.is_sparse, centers_categories
-            )
+            for one in profile.used
+            for pair in _scale_column(one, profile.is_sparse, centers_categories)
         ]
         shift, scale = np.array(scaling).T
     return replace(
@@ -307,7 +294,7 @@ class _ColumnReader:
                 squares = np.average(np.square(matrix - means), axis=0, weights=self.counts)
                 for part, mean in enumerate(means.tolist()):
                     one = Column(name, place, "vector", (mean,), part=part)
-                    found.append(ColumnStats(one, float(np.sqrt(squares[part])), mean))
+                    found.append(ColumnStats(one, float(np.sqrt(squares[part]))))
         return found
 
     def _read_numbers(
@@ -322,13 +309,13 @@ class _ColumnReader:
         may_be_identifier = kind == "number" and self.may_have_identifiers
         if may_be_identifier and name not in self.asked and is_identifier(name, values):
             return AS_IDENTIFIER
-        mean, std, median, robust_std, largest = _summarize(repeated)
+        mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             told = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
             raise InputError(f"{told}; divide them", "X")
         missing = self._missing(len(repeated))
         found = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
-        return [ColumnStats(found, std, median, robust_std)]
+        return [ColumnStats(found, std)]
 
     def _read_dates(self, place: int, name: str, cells: Any) -> Sequence[ColumnStats] | str:
         parts = date_parts(as_days(cells, name))
@@ -477,11 +464,8 @@ def _find_pair(values: Array) -> tuple[float, ...]:
     return pair if has_two and low < high else ()
 
 
-def _summarize(values: Array) -> tuple[float, float, float, float, float]:
-    """Return mean, standard deviation, median, robust deviation and largest absolute value.
-
-    Outliers count neither in the first two nor in the last.
-    """
+def _summarize(values: Array) -> tuple[float, float, float]:
+    """Return mean, standard deviation and largest absolute value, without outliers."""
     places = [-(-part * len(values) // 4) - 1 for part in (1, 2, 3)]  # as "inverted_cdf"
     first, median, third = np.partition(values, places)[places].tolist()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -497,7 +481,7 @@ def _summarize(values: Array) -> tuple[float, float, float, float, float]:
         mean = median
     if std <= 1e-12 * abs(mean):  # what rounding leaves of a constant
         std = 0.0
-    return mean, std, median, (third - first) / 1.349, float(np.abs(values).max())
+    return mean, std, float(np.abs(values).max())
 
 
 def _profile_sparse(
@@ -569,24 +553,17 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
 
 
 def _scale_column(
-    one: Column, stats: ColumnStats, is_robust: bool, keeps_zeros: bool, centers: bool
+    stats: ColumnStats, keeps_zeros: bool, centers: bool
 ) -> Iterator[tuple[float, float]]:
     """Yield what is subtracted from each feature of a column, and what it is divided by."""
-    if len(one.categories) > 2:
-        for share in one.fill:
+    fill, n_categories = stats.column.fill, len(stats.column.categories)
+    if n_categories > 2:
+        for share in fill:
             yield share if centers else 0.0, float(np.sqrt(max(share, 1e-12)))
-    elif one.categories:
-        yield one.fill[-1], _binary_std(one.fill[-1])
+    elif n_categories:
+        yield fill[-1], float(np.sqrt(fill[-1] * (1.0 - fill[-1]))) or 1.0
     else:
-        width = stats.robust_std if is_robust and stats.robust_std > 0.0 else stats.std
-        center = stats.median if is_robust else one.fill[0]
-        yield 0.0 if keeps_zeros else center, width or 1.0
-    if one.has_indicator:
-        yield one.missing, _binary_std(one.missing)
-
-
-def _binary_std(share: float) -> float:
-    return float(np.sqrt(share * (1.0 - share))) or 1.0
+        yield 0.0 if keeps_zeros else fill[0], stats.std or 1.0
 
 
 def _describe_encoding(
@@ -600,10 +577,9 @@ def _describe_encoding(
     if with_gaps:
         worst = max(with_gaps, key=lambda one: one.missing)
         share = 100.0 * sum(one.missing for one in columns) / len(columns)
-        more = ", and have features of their own" if worst.has_indicator else ""
         yield (
             f"gaps in {len(with_gaps)} of {counted(len(columns), 'column')} count as the "
-            f"column's mean{more}: {format_number(share, 2)} % of the cells, most in "
+            f"column's mean: {format_number(share, 2)} % of the cells, most in "
             f"{worst.label}, {format_number(100.0 * worst.missing, 2)} %"
         )
     rare = [
