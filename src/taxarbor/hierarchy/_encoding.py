@@ -6,7 +6,6 @@ category. Only a fit sees features scaled, as factor analysis of mixed data does
 brought back by :meth:`Encoding.decode`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -325,32 +324,58 @@ class Encoding:
 
     def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> Expanded:
         """Build features column by column; scaled in double, before digits are lost."""
-        places, n = self._places(table), table.shape[0]
-        plain = np.zeros(self.n_features), np.ones(self.n_features)
-        scaling = (self.shift, self.scale) if scaled else plain
-        gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
-        starts = np.cumsum([0, *(one.n_features for one in self.columns)])
-        if self.is_sparse:
-            sheet: _Sheet = _SparseSheet(n, len(self.columns), dtype, *scaling)
-        else:
-            sheet = _DenseSheet(n, dtype, *scaling)
-        pairs = [*zip(self.columns, places, strict=True)]
+        pairs, n = [*zip(self.columns, self._places(table), strict=True)], table.shape[0]
         by_part = sorted(pairs, key=lambda pair: pair[0].part)
-        widths = {place: one.part + 1 for one, place in by_part}
-        vectors: dict[int, Array] = {}
+        last_parts = {place: one for one, place in by_part if one.kind == "vector"}
+        vectors = {
+            place: as_vectors(column(table, place), one.name, width=one.part + 1)
+            for place, one in last_parts.items()
+        }
+        plain = np.zeros(self.n_features), np.ones(self.n_features)
+        shift, scale = (self.shift, self.scale) if scaled else plain
+        starts = np.cumsum([0, *(one.n_features for one in self.columns)], dtype=np.int32)
+        gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
+        data = np.zeros((n, len(self.columns) if self.is_sparse else self.n_features), dtype)
+        features = np.tile(starts[:-1], (n if self.is_sparse else 0, 1))
         for at, (one, place) in enumerate(pairs):
-            source = column(table, place) if place not in vectors else vectors[place]
-            if one.kind == "vector" and place not in vectors:
-                source = vectors[place] = as_vectors(source, one.name, width=widths[place])
-            cells = _read(one, source[:, one.part] if one.kind == "vector" else source)
-            if cells.dtype.kind == "i":
-                gaps[:, at] = cells < 0
-                sheet.put_codes(starts[at], cells, one.fill)
+            if one.kind == "vector":
+                cells = _read(one, vectors[place][:, one.part])
             else:
+                cells = _read(one, column(table, place))
+            own = slice(starts[at], starts[at + 1])
+            if cells.dtype.kind == "f":
                 gaps[:, at] = np.isnan(cells)
                 cells[gaps[:, at]] = one.fills[0]
-                sheet.put(starts[at], cells)
-        return Expanded(sheet.finished(), gaps if gaps.any() else None)
+                to = at if self.is_sparse else own.start
+                data[:, to] = (cells - shift[own.start]) / scale[own.start]
+                continue
+            gaps[:, at] = cells < 0
+            values = np.concatenate([np.eye(len(one.fill)), [one.fill]])  # the last: of gaps
+            values = (values - shift[own]) / scale[own]
+            if self.is_sparse:
+                data[:, at] = np.append(values.diagonal(), 0.0)[cells]
+                features[:, at] += np.maximum(cells, 0)
+            else:
+                data[:, own] = values[cells]
+        found = self._as_csr(data, features, gaps, scale) if self.is_sparse else data
+        return Expanded(found, gaps if gaps.any() else None)
+
+    def _as_csr(self, data: Array, features: Any, gaps: Any, scale: Array) -> Any:
+        """Return CSR with an entry per row and column, and more for missing categories."""
+        kind = np.int32 if data.size < 2**31 else np.int64
+        pointers = np.arange(len(data) + 1, dtype=kind) * data.shape[1]
+        parts = data.ravel(), features.ravel().astype(kind, copy=False), pointers
+        found = sparse.csr_array(parts, shape=(len(data), self.n_features))
+        has_codes = np.array([len(one.categories) not in (0, 2) for one in self.columns])
+        if gaps[:, has_codes].any():
+            coded = np.flatnonzero(has_codes[self.owner])
+            shares = (self.fills / scale)[coded].astype(data.dtype)
+            shape = len(self.columns), self.n_features
+            fills = sparse.csr_array((shares, (self.owner[coded], coded)), shape=shape)
+            more: Any = sparse.csr_array(gaps, dtype=data.dtype) @ fills
+            more.sort_indices()
+            found = found + more
+        return found
 
     def _places(self, table: Any) -> list[int]:
         """Return where each column stands in this table: by name, or where it stood."""
@@ -451,69 +476,6 @@ def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
         "month": np.where(is_gap, np.nan, months.astype(np.float64)),
         "weekday": np.where(is_gap, -1, (filled.astype(np.int64) + 3) % 7),
     }
-
-
-class _DenseSheet:
-    """Features side by side, less a shift and divided by a scale."""
-
-    def __init__(self, n_rows: int, dtype: Any, shift: Array, scale: Array) -> None:
-        self._data = np.zeros((n_rows, len(shift)), dtype=dtype)
-        self._shift, self._scale = shift, scale
-
-    def put(self, feature: int, values: NDArray[Any]) -> None:
-        self._data[:, feature] = (values - self._shift[feature]) / self._scale[feature]
-
-    def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
-        own = slice(feature, feature + len(fill))
-        table = np.concatenate([np.eye(len(fill)), [fill]])  # the last row is for gaps
-        self._data[:, own] = ((table - self._shift[own]) / self._scale[own])[codes]
-
-    def finished(self) -> Array:
-        return self._data
-
-
-class _SparseSheet:
-    """Features as CSR: an entry per row and column, more for missing categories."""
-
-    def __init__(
-        self, n_rows: int, n_columns: int, dtype: Any, shift: Array, scale: Array
-    ) -> None:
-        self._shape, self._shift, self._scale = (n_rows, len(shift)), shift, scale
-        self._data = np.zeros((n_rows, n_columns), dtype=dtype)
-        self._indices = np.zeros((n_rows, n_columns), dtype=np.int32)
-        self._at = 0
-        self._more: list[sparse.csr_array] = []
-
-    def put(self, feature: int, values: NDArray[Any]) -> None:
-        scaled = (values - self._shift[feature]) / self._scale[feature]
-        self._data[:, self._at], self._indices[:, self._at] = scaled, feature
-        self._at += 1
-
-    def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
-        scale = self._scale[feature : feature + len(fill)]  # zeros stay, nothing is subtracted
-        self._data[:, self._at] = np.append(1.0 / scale, 0.0)[codes]
-        self._indices[:, self._at] = feature + np.maximum(codes, 0)
-        self._at += 1
-        gaps = np.flatnonzero(codes < 0)
-        if len(gaps):
-            rows = np.repeat(gaps, len(fill))
-            features = np.tile(np.arange(feature, feature + len(fill)), len(gaps))
-            shares = np.tile((np.asarray(fill) / scale).astype(self._data.dtype), len(gaps))
-            more = sparse.coo_array((shares, (rows, features)), shape=self._shape)
-            self._more.append(sparse.csr_array(more))
-
-    def finished(self) -> Any:
-        n_rows, width = self._data.shape
-        kind = np.int32 if n_rows * width < 2**31 else np.int64
-        pointers = np.arange(n_rows + 1, dtype=kind) * width
-        parts = self._data.ravel(), self._indices.ravel().astype(kind, copy=False), pointers
-        found = sparse.csr_array(parts, shape=self._shape)
-        for more in self._more:
-            found = found + more
-        return found
-
-
-_Sheet = _DenseSheet | _SparseSheet
 
 
 def empty_rows(gaps: Any) -> NDArray[np.bool_] | None:

@@ -13,18 +13,7 @@ from taxarbor.hierarchy._cells import as_frame, as_table, is_frame
 from taxarbor.hierarchy._encoding import Encoding, Expanded, share_missing
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.tables._checks import check_choice, check_weights, input_errors, validate_data
-from taxarbor.tables._profile import FROM_DTYPE, make_encoding, profile_table
-
-MISSING = ("mean", "error")
-SCALES = ("auto", "standard", None)
-METRICS = ("euclidean", "cosine")
-
-
-def check_encoder(encoder: "TableEncoder") -> None:
-    """Raise InputError if a parameter is none of its choices."""
-    check_choice("missing", encoder.missing, MISSING)
-    check_choice("scale", encoder.scale, SCALES)
-    check_choice("metric", encoder.metric, METRICS)
+from taxarbor.tables._profile import FROM_DTYPE, make_encoding
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -122,12 +111,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             If a parameter or the table cannot be used; the message says which, and why.
         """
-        check_encoder(self)
+        check_choice("missing", self.missing, ("mean", "error"))
+        check_choice("scale", self.scale, ("auto", "standard", None))
+        check_choice("metric", self.metric, ("euclidean", "cosine"))
         table = self._checked(X, reset=True)
         weights = check_weights(sample_weight, table.shape[0])
         # What a fit will see.
         counts = None if weights is None else repeats_of(weights)
-        self.encoding_ = make_encoding(profile_table(table, self, counts), self)
+        self.encoding_ = make_encoding(table, self, counts)
         return self
 
     def transform(self, X: Any) -> Any:

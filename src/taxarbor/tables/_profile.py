@@ -7,6 +7,7 @@ the finished :class:`~taxarbor.hierarchy._encoding.Encoding`.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -103,50 +104,72 @@ class ColumnStats:
     n_rare: int = 0
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class TableProfile:
-    """The columns of a table: those that are used, and those that are not, with the reason."""
-
-    n_columns: int
-    has_names: bool
-    is_sparse: bool
-    used: tuple[ColumnStats, ...]
-    dropped: tuple[tuple[str, str], ...] = ()
-
-
-def profile_table(
-    table: Any, encoder: "TableEncoder", counts: IndexArray | None = None
-) -> TableProfile:
-    """Find the types and statistics of all columns.
+def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None) -> Encoding:
+    """Decide what the columns of a table become, and how they are scaled.
 
     Parameters
     ----------
     table : frame, array or sparse matrix of shape (n_rows, n_columns)
         The table.
     encoder : TableEncoder
-        Its parameters say which columns are categorical, and which dates are used.
-    counts : int array of shape (n_rows,), optional
-        How often each row counts; once by default.
+        Its parameters say which columns are categorical, which dates are used, and more.
+    counts : int array of shape (n_rows,) or None
+        How often each row counts; once if None.
 
     Raises
     ------
     InputError
-        If a column cannot be used in the way that was asked for.
+        If no column can be used, or one not in the way that was asked for.
     """
-    found = column_names(table)
-    names = found or [f"x{at}" for at in range(table.shape[1])]
+    given_names = column_names(table)
+    names = given_names or [f"x{at}" for at in range(table.shape[1])]
     refuse_repeated_names(names)
+    used, dropped = _profile_columns(table, names, encoder, counts, given_names is not None)
+    if not used:
+        reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
+        raise InputError(f"has no column to use: {reasons}", "X")
+    columns = tuple(one.column for one in used)
+    with_gaps = [repr(one.label) for one in columns if one.missing]
+    if with_gaps and encoder.missing == "error":
+        problem = f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}"
+        raise InputError(f"{problem}; fill them", "X", (", or choose another", "missing"))
+    if encoder.metric == "cosine":
+        _check_cosine(columns, encoder.scale)
+    reason_to_scale = _find_reason_to_scale(used, encoder)
+    n_features = sum(one.n_features for one in columns)
+    shift, scale = np.zeros(n_features), np.ones(n_features)
+    encoding = Encoding(columns, len(names), given_names is not None, shift, scale)
+    if reason_to_scale is not None:
+        scales = (_scale_column(one, issparse(table), encoding.is_sparse) for one in used)
+        shift, scale = np.array([*chain(*scales)]).T
+    return replace(
+        encoding,
+        shift=shift,
+        scale=scale,
+        unit_length=encoder.metric == "cosine",
+        refuses_gaps=encoder.missing == "error",
+        dropped=dropped,
+        notes=tuple(_describe_encoding(used, reason_to_scale, encoder.metric)),
+    )
+
+
+def _profile_columns(
+    table: Any,
+    names: Sequence[str],
+    encoder: "TableEncoder",
+    counts: IndexArray | None,
+    may_have_identifiers: bool,
+) -> tuple[list[ColumnStats], tuple[tuple[str, str], ...]]:
+    """Return the columns that are used, and those that are not, with the reason."""
     if issparse(table):
-        used = tuple(_profile_sparse(table, names, counts))
-        return TableProfile(len(names), found is not None, True, used)
+        return [*_profile_sparse(table, names, counts)], ()
     reader = _ColumnReader(
         _select("categorical_features", encoder.categorical_features, names),
         _select("date_features", encoder.date_features, names),
         frozenset(getattr(table, "attrs", {}).get(REQUESTED, ())),
         counts,
         table.shape[0] if counts is None else int(counts.sum()),
-        may_have_identifiers=found is not None,
+        may_have_identifiers=may_have_identifiers,
         needs_variance=encoder.scale is not None and encoder.metric != "cosine",
     )
     stats: list[ColumnStats] = []
@@ -163,43 +186,7 @@ def profile_table(
     for name, reason in dropped:
         if name in reader.asked:
             raise InputError(f"has no use for the column {name!r}: {reason}", "X")
-    return TableProfile(len(names), found is not None, False, tuple(stats), tuple(dropped))
-
-
-def make_encoding(profile: TableProfile, encoder: "TableEncoder") -> Encoding:
-    """Decide what the columns become and how they are scaled, or raise InputError."""
-    if not profile.used:
-        told = some([f"{name!r} ({why})" for name, why in profile.dropped], 5)
-        raise InputError(f"has no column to use: {told}", "X")
-    columns = tuple(one.column for one in profile.used)
-    with_gaps = [repr(one.label) for one in columns if one.missing]
-    if with_gaps and encoder.missing == "error":
-        told = f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}"
-        raise InputError(f"{told}; fill them", "X", (", or choose another", "missing"))
-    if encoder.metric == "cosine":
-        _check_cosine(columns, encoder.scale)
-    reason = _find_reason_to_scale(profile.used, encoder)
-    n_features = sum(one.n_features for one in columns)
-    plain = np.zeros(n_features), np.ones(n_features)
-    unscaled = Encoding(columns, profile.n_columns, profile.has_names, *plain)
-    shift, scale = plain
-    if reason is not None:
-        centers_categories = not unscaled.is_sparse
-        scaling = [
-            pair
-            for one in profile.used
-            for pair in _scale_column(one, profile.is_sparse, centers_categories)
-        ]
-        shift, scale = np.array(scaling).T
-    return replace(
-        unscaled,
-        shift=shift,
-        scale=scale,
-        unit_length=encoder.metric == "cosine",
-        refuses_gaps=encoder.missing == "error",
-        dropped=profile.dropped,
-        notes=tuple(_describe_encoding(columns, profile.used, reason, encoder.metric)),
-    )
+    return stats, tuple(dropped)
 
 
 # Which columns
@@ -553,26 +540,27 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
 
 
 def _scale_column(
-    stats: ColumnStats, keeps_zeros: bool, centers: bool
+    stats: ColumnStats, is_from_sparse: bool, becomes_sparse: bool
 ) -> Iterator[tuple[float, float]]:
-    """Yield what is subtracted from each feature of a column, and what it is divided by."""
+    """Yield what is subtracted from each feature of a column, and what it is divided by.
+
+    Zeros stay what they are where rows are sparse, or become so.
+    """
     fill, n_categories = stats.column.fill, len(stats.column.categories)
     if n_categories > 2:
         for share in fill:
-            yield share if centers else 0.0, float(np.sqrt(max(share, 1e-12)))
+            yield 0.0 if becomes_sparse else share, float(np.sqrt(max(share, 1e-12)))
     elif n_categories:
         yield fill[-1], float(np.sqrt(fill[-1] * (1.0 - fill[-1]))) or 1.0
     else:
-        yield 0.0 if keeps_zeros else fill[0], stats.std or 1.0
+        yield 0.0 if is_from_sparse else fill[0], stats.std or 1.0
 
 
 def _describe_encoding(
-    columns: Sequence[Column],
-    used: Sequence[ColumnStats],
-    reason_to_scale: str | None,
-    metric: str,
+    used: Sequence[ColumnStats], reason_to_scale: str | None, metric: str
 ) -> Iterator[str]:
     """Yield a line for each thing that was done to the table."""
+    columns = [one.column for one in used]
     with_gaps = [one for one in columns if one.missing]
     if with_gaps:
         worst = max(with_gaps, key=lambda one: one.missing)
