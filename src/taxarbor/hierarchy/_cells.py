@@ -38,7 +38,7 @@ def as_frame(X: Any) -> Any:
         return X
     if is_anndata(X):
         return X.X
-    if type(X).__module__.partition(".")[0] == "narwhals":
+    if library_of(X) == "narwhals":
         return as_frame(X.to_native())
     if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "dtype"):  # a series has both
         return X
@@ -52,21 +52,26 @@ def as_frame(X: Any) -> Any:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
 
 
+def library_of(X: Any) -> str:
+    """Return the name of the library that something is of, which need not be imported."""
+    return type(X).__module__.partition(".")[0]
+
+
 def is_anndata(X: Any) -> bool:
-    """Say whether something is an AnnData object, without importing it."""
-    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "obsm")
+    """Say whether something is an AnnData object."""
+    return library_of(X) == "anndata" and hasattr(X, "obsm")
 
 
 def is_polars(X: Any) -> bool:
     """Say whether a frame or a column is one of polars."""
-    return type(X).__module__.partition(".")[0] == "polars"
+    return library_of(X) == "polars"
 
 
 def is_frame(X: Any) -> bool:
     """Say whether a table is a frame of pandas or polars, or raise InputError if it is lazy."""
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise InputTypeError("is a lazy frame; pass X.collect()", "X")
-    return hasattr(X, "dtypes") and (hasattr(X, "iloc") or is_polars(X))
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or is_polars(X))
 
 
 def is_plain(X: Any) -> bool:
@@ -93,8 +98,8 @@ def refuse_times(X: Any) -> None:
     names = list(X.columns) if is_frame(X) else ()
     for name, kind in zip(names, X.dtypes if names else (), strict=True):
         if str(kind).lower().startswith(TIMES):
-            told = f"column {name!r} of X holds dates or times"
-            raise InputTypeError(f"{told} ({kind}), where numbers are expected")
+            problem = f"column {name!r} of X holds dates or times"
+            raise InputTypeError(f"{problem} ({kind}), where numbers are expected")
     dtype = np.asarray(X).dtype if isinstance(X, list | tuple) else getattr(X, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "mM":
         raise InputTypeError(f"X holds dates or times ({dtype}), where numbers are expected")
@@ -161,13 +166,15 @@ def as_numbers(cells: Any, name: str) -> Array:
     except (TypeError, ValueError, OverflowError) as error:
         cells_left = (cell for cell in list_cells(cells) if not is_gap(cell))
         odd = next((cell for cell in cells_left if not is_number(cell)), None)
-        told = f"holds {odd!r}" if odd is not None else str(error)
-        raise InputError(f"column {name!r} of X {told}, where a number is expected") from error
+        problem = f"holds {odd!r}" if odd is not None else str(error)
+        raise InputError(
+            f"column {name!r} of X {problem}, where a number is expected"
+        ) from error
     with np.errstate(all="ignore"):
         is_bad = None if np.isfinite(found.sum()) else np.isinf(found)
     if is_bad is not None and is_bad.any():
-        told = f"infinity, first in row {is_bad.argmax()}, counted from 0"
-        raise InputError(f"column {name!r} of X holds {told}; replace it")
+        problem = f"infinity, first in row {is_bad.argmax()}, counted from 0"
+        raise InputError(f"column {name!r} of X holds {problem}; replace it")
     return found
 
 
@@ -282,8 +289,9 @@ def _floats(cells: Any) -> Array:
     kind = str(getattr(cells, "dtype", ""))
     if kind.lower().startswith(TIMES):
         raise TypeError(f"has {kind} cells")
-    if np.ma.isMaskedArray(cells):
-        cells = _filled(cells)
+    if np.ma.isMaskedArray(cells):  # behind a mask may be anything
+        kept = object if kind == "object" else float_type(cells)
+        cells = np.ma.filled(cells.astype(kept), np.nan)
     wanted = np.float32 if kind.lower() in ("float32", "float16") else np.float64
     if is_polars(cells):
         import polars
@@ -307,14 +315,6 @@ def _floats(cells: Any) -> Array:
     return array.astype(
         np.float32 if array.dtype.itemsize <= 4 and array.dtype.kind == "f" else np.float64
     )
-
-
-def _filled(masked: Any) -> NDArray[Any]:
-    """Return a masked array with NaN; behind a mask may be anything."""
-    if masked.dtype.kind != "O":
-        masked = masked.astype(np.float32 if masked.dtype == np.float32 else np.float64)
-    found: NDArray[Any] = masked.filled(np.nan)
-    return found
 
 
 def list_cells(cells: Any) -> list[Any]:

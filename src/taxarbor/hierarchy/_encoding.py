@@ -387,8 +387,8 @@ class Encoding:
         place_of = {name: place for place, name in enumerate(names)}
         absent = [repr(one.name) for one in self.columns if one.name not in place_of]
         if absent:
-            told = some(list(dict.fromkeys(absent)), 5)
-            raise InputError(f"X lacks columns that the tree was grown on: {told}")
+            listing = some(list(dict.fromkeys(absent)), 5)
+            raise InputError(f"X lacks columns that the tree was grown on: {listing}")
         return [place_of[one.name] for one in self.columns]
 
     def _scale(self, data: Any) -> None:

@@ -257,7 +257,7 @@ def open_parquet(
     return _open_fragments(fragments[0].name, fragments, schema, columns)
 
 
-def open_dataset(dataset: Any, columns: Sequence[str] | None = None) -> ParquetReader:
+def open_dataset(dataset: Any) -> ParquetReader:
     """Return a reader of a dataset of pyarrow, in its own order."""
     _, LocalFileSystem = _import_arrow()
     check_unique("the dataset", dataset.schema.names)
@@ -272,7 +272,7 @@ def open_dataset(dataset: Any, columns: Sequence[str] | None = None) -> ParquetR
         is_local = path and isinstance(fragment.filesystem, LocalFileSystem)
         name = base_name(path) if path else f"fragment {number}"
         opened.append(Fragment.open(fragment, name, File.open(path) if is_local else None))
-    return _open_fragments("the dataset", opened, dataset.schema, columns)
+    return _open_fragments("the dataset", opened, dataset.schema, None)
 
 
 def _find_files(folder: str | os.PathLike[str]) -> Iterator[Path]:

@@ -22,22 +22,9 @@ import numpy as np
 from taxarbor._errors import FileFormatError, NamelessError, counted, missing_extra, some
 from taxarbor._types import Array
 from taxarbor.sources._parquet import open_parquet
-from taxarbor.sources._reader import (
-    MAX_NAMED,
-    REQUESTED,
-    as_texts,
-    check_present,
-    check_unique,
-)
+from taxarbor.sources._reader import MAX_NAMED, REQUESTED, as_texts, check_present, check_unique
 from taxarbor.tables._profile import DATE, are_few, is_identifier
-from taxarbor.tables._table import (
-    Request,
-    Table,
-    Where,
-    as_labels,
-    by_position,
-    infinite_cells,
-)
+from taxarbor.tables._table import Request, Table, Where, as_labels, by_position, infinite_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -315,7 +302,8 @@ def _table(columns: Columns) -> Table:
         if refused:
             reason = dropped[refused[0]]
             raise request.error(f"has no use for the column {refused[0]!r}: {reason}")
-        dropped |= dict.fromkeys(kept.keys() - {*requested}, "not among the requested columns")
+        others = [name for name in kept if name not in requested]
+        dropped |= dict.fromkeys(others, "not among the requested columns")
         kept = {name: kept[name] for name in requested}
     left_out = tuple(sorted(dropped.items(), key=lambda pair: pair[1] != FORMATTED))
     if not kept:

@@ -197,16 +197,16 @@ def _select(parameter: str, given: Any, names: Sequence[str]) -> Selection:
     if given is None or (isinstance(given, str) and given == FROM_DTYPE):
         return given
     if isinstance(given, str):
-        told = f'must be "{FROM_DTYPE}", None, or names of columns in a list; got {given!r}'
-        raise InputError(told, parameter)
+        problem = f'must be "{FROM_DTYPE}", None, or names of columns in a list; got {given!r}'
+        raise InputError(problem, parameter)
     chosen = np.asarray(given)
     if chosen.ndim != 1 or (chosen.dtype.kind not in "biuUO" and chosen.size):
-        told = f"must be names or places of columns, or a mask; got {given!r}"
-        raise InputTypeError(told, parameter)
+        problem = f"must be names or places of columns, or a mask; got {given!r}"
+        raise InputTypeError(problem, parameter)
     if chosen.dtype.kind == "b":
         if len(chosen) != len(names):
-            told = f"is a mask of {len(chosen)}, and X has {len(names)} columns"
-            raise InputError(told, parameter)
+            problem = f"is a mask of {len(chosen)}, and X has {len(names)} columns"
+            raise InputError(problem, parameter)
         return frozenset(np.flatnonzero(chosen).tolist())
     place_of = {name: place for place, name in enumerate(names)}
     places = []
@@ -298,8 +298,8 @@ class _ColumnReader:
             return AS_IDENTIFIER
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
-            told = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
-            raise InputError(f"{told}; divide them", "X")
+            problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
+            raise InputError(f"{problem}; divide them", "X")
         missing = self._missing(len(repeated))
         found = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
         return [ColumnStats(found, std)]
@@ -327,9 +327,9 @@ class _ColumnReader:
         texts, n_known = _count_texts(factor, self.counts)
         reason = _find_reason_to_drop(texts, n_known, kind)
         if reason is not None and is_declared and texts:
-            told = f"names {name!r}, which has {len(texts):,} different values"
+            problem = f"names {name!r}, which has {len(texts):,} different values"
             more = f"more than {MAX_CATEGORIES}; leave it out, or put values together"
-            raise InputError(f"{told}, {more}", "categorical_features")
+            raise InputError(f"{problem}, {more}", "categorical_features")
         if reason is not None:
             return reason
         texts, n = dict(sorted(texts.items())), self.n_rows
@@ -508,11 +508,11 @@ def _check_cosine(columns: Sequence[Column], scale: str | None) -> None:
     """Raise InputError for categories, and for scales that unit length would undo."""
     named = [repr(one.label) for one in columns if one.categories]
     if named:
-        told = f"is for numbers, and X has categories: {some(named, 5)}"
-        raise InputError(f"{told}; leave them out, or choose euclidean", "metric")
+        problem = f"is for numbers, and X has categories: {some(named, 5)}"
+        raise InputError(f"{problem}; leave them out, or choose euclidean", "metric")
     if scale not in ("auto", None):
-        told = 'must be "auto" or None where rows are brought to length 1, metric="cosine"'
-        raise InputError(f"{told}; got {scale!r}", "scale")
+        problem = 'must be "auto" or None where rows are brought to length 1, metric="cosine"'
+        raise InputError(f"{problem}; got {scale!r}", "scale")
 
 
 def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") -> str | None:
@@ -523,8 +523,8 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
         return f"numbers are scaled ({encoder.scale})"
     numbers = [one for one in used if not one.column.categories]
     if len(numbers) < len(used):
-        told = "numbers are scaled to variance 1, beside categories"
-        return told if numbers else "categories are scaled by how frequent they are"
+        reason = "numbers are scaled to variance 1, beside categories"
+        return reason if numbers else "categories are scaled by how frequent they are"
     variances = np.array([one.std**2 for one in used if one.column.kind != "vector"])
     variances = variances[variances > 0.0]
     if not len(variances):
@@ -535,8 +535,8 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
     if not is_dominant and low_share < LOW_VARIANCE_SHARE:
         return None
     largest = max(used, key=lambda one: one.std).column.label
-    told = f"{largest} alone holds {format_number(percent, 3)} % of the variance"
-    return f"numbers are scaled to variance 1, as they differ in unit: {told}"
+    share = f"{largest} alone holds {format_number(percent, 3)} % of the variance"
+    return f"numbers are scaled to variance 1, as they differ in unit: {share}"
 
 
 def _scale_column(

@@ -11,13 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import FileFormatError, counted
 from taxarbor.hierarchy._checks import all_finite
-from taxarbor.sources._reader import (
-    check_matrix,
-    check_unique,
-    columns_at,
-    list_names,
-    reading,
-)
+from taxarbor.sources._reader import check_matrix, check_unique, columns_at, list_names, reading
 
 Where: TypeAlias = Callable[[int], str]
 """Returns where in the file a row is, for messages."""
