@@ -75,7 +75,6 @@ def test_same_sample(collection, weights):
     np.testing.assert_array_equal(found.rows, expected.rows)
     np.testing.assert_array_equal(as_array(found.table), X[found.rows])
     assert (source.n_rows, source.n_columns) == X.shape
-    assert source.is_lazy
     assert not source.in_memory
     if weights is not None:
         np.testing.assert_array_equal(found.weights, expected.weights)

@@ -47,7 +47,6 @@ def source(request, places, tmp_path):
 def test_shape_and_names(source):
     assert (source.n_rows, source.n_columns) == X.shape
     assert source.names in (None, NAMES)
-    assert not source.is_lazy
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(len(X)) % 3.0], ids=["equal", "weights"])

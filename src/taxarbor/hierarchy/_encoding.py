@@ -229,7 +229,9 @@ class Encoding:
     def decode(self, tree: "Hierarchy") -> "Hierarchy":
         """Return a tree of encoded rows as one that takes rows of the table."""
         if self.is_sparse:  # the user's units may need more digits
-            tree = _in_double(tree)
+            rules = tuple(rule and _in_double(rule) for rule in tree.rules)
+            means = None if tree.means is None else tree.means.astype(np.float64)
+            tree = replace(tree, rules=rules, means=means)
         tree = tree.unscale(self.shift, self.scale)
         has_own = self.has_names or self._has_words or bool(self.dropped)
         names = self.feature_names if has_own else tree.feature_names
@@ -275,12 +277,10 @@ class Encoding:
         width = values["n_columns_in"]
         if type(width) is not int or any(one.place >= width for one in columns):
             raise ValueError("a column stands outside of its table")
-        flags: Any = {name: bool(values[name]) for name in _FLAGS}
-        dropped = tuple((str(name), str(why)) for name, why in values["dropped"])
-        notes, arrays = tuple(map(str, values["notes"])), (values["shift"], values["scale"])
-        shift, scale = (np.array(array, dtype=np.float64) for array in arrays)
-        both: Any = {"shift": shift, "scale": scale, "dropped": dropped, "notes": notes}
-        return cls(columns, width, **flags, **both)
+        rest: dict[str, Any] = {name: bool(values[name]) for name in _FLAGS}
+        rest |= {"shift": values["shift"], "scale": values["scale"]}
+        rest["dropped"] = tuple((str(name), str(why)) for name, why in values["dropped"])
+        return cls(columns, width, notes=tuple(map(str, values["notes"])), **rest)
 
     def _built(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
         table = as_table(X)
@@ -537,19 +537,10 @@ def to_unit_length(data: Any) -> None:
     data /= lengths[:, None].astype(data.dtype)
 
 
-def _in_double(tree: "Hierarchy") -> "Hierarchy":
-    """Return the same tree with all that is of features in float64."""
-
-    def double(rule: LinearRule) -> LinearRule:
-        parts = rule.weights, rule.center, rule.offsets
-        weights, center, offsets = (part.astype(np.float64) for part in parts)
-        return LinearRule(weights, center, offsets, rule.targets)
-
-    return replace(
-        tree,
-        rules=tuple(rule and double(rule) for rule in tree.rules),
-        means=None if tree.means is None else tree.means.astype(np.float64),
-    )
+def _in_double(rule: LinearRule) -> LinearRule:
+    parts = rule.weights, rule.center, rule.offsets
+    weights, center, offsets = (part.astype(np.float64) for part in parts)
+    return LinearRule(weights, center, offsets, rule.targets)
 
 
 def share_missing(

@@ -29,7 +29,6 @@ FAN_IN = 8
 class DaskSource:
     """A Dask array or frame; see ``LocalSource``. Nothing is computed before it must be."""
 
-    is_lazy: ClassVar[bool] = True
     in_memory: ClassVar[bool] = False
 
     embedding: str | Reader | None = None

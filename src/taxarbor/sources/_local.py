@@ -57,8 +57,6 @@ class LocalSource:
     reader: Reader
     embedding: str | Reader | None = None
     """Where vectors of the rows are: in a column, or in rows of their own."""
-    is_lazy: ClassVar[bool] = False
-    """Arrays over all rows are NumPy arrays."""
 
     @property
     def n_rows(self) -> int:

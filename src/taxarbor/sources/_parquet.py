@@ -125,16 +125,13 @@ class ParquetReader:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return sum(fragment.n_rows for fragment in self.fragments)
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return len(self.names)
 
     def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        """Yield all rows in their order."""
         for name, first, batch, context in self._batches(use_threads):
             load = partial(_load, batch, context)
             yield Block(name, slice(first, first + len(batch)), load)

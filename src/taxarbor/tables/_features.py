@@ -82,7 +82,7 @@ def make_features(
             check_range(data)
             return Features(data, seen)
     if is_auto:
-        is_table = is_frame(X) or _has_text(X)
+        is_table = is_frame(X) or any(isinstance(cell, str) for cell in _objects(X))
         encoder = TableEncoder(scale="auto" if is_table else None)
     encoder = clone(encoder).fit(X, sample_weight=sample_weight)
     encoder.encoding_ = encoder.encoding_.equalize_columns()
@@ -136,18 +136,12 @@ def _has_nan(data: Any) -> bool:
 
 def _may_be_numbers(X: Any) -> bool:
     """Say whether data are numbers and nothing else, or a list that may be."""
-    if is_plain(X):
-        return True
     if is_frame(X) or np.ma.isMaskedArray(X):
         return False
     return not any(cell is None or isinstance(cell, str) for cell in _objects(X))
 
 
-def _has_text(X: Any) -> bool:
-    return not is_plain(X) and any(isinstance(cell, str) for cell in _objects(X))
-
-
 def _objects(X: Any) -> Any:
     """Return the cells of a list or an array of objects or text; none of other data."""
-    is_listed = isinstance(X, list | tuple | np.ndarray)
+    is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
     return np.asarray(X, dtype=object).ravel() if is_listed else ()

@@ -1,9 +1,9 @@
 """The table read from a file, what was requested of it, and the checks all formats share."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from scipy.sparse import csr_array, issparse
 from taxarbor._errors import FileFormatError, counted
 from taxarbor.hierarchy._checks import all_finite
 from taxarbor.sources._reader import check_matrix, check_unique, columns_at, list_names, reading
-
-Where: TypeAlias = Callable[[int], str]
-"""Returns where in the file a row is, for messages."""
 
 
 @final
