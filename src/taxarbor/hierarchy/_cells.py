@@ -119,14 +119,14 @@ def as_table(X: Any) -> Any:
     if is_frame(X) or issparse(X):
         return X
     X = _joined(X)
-    found = X if isinstance(X, np.ndarray) else np.asarray(X)
-    if found.dtype.kind in "US" and not isinstance(X, np.ndarray):
-        found = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
-    if found.ndim != 2:
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
+    if array.ndim != 2:
         raise InputError(
-            f"X must have two dimensions, (n_rows, n_features), got shape {found.shape}"
+            f"X must have two dimensions, (n_rows, n_features), got shape {array.shape}"
         )
-    return found
+    return array
 
 
 def as_cells(table: Any) -> Any:
@@ -162,7 +162,7 @@ def as_numbers(cells: Any, name: str) -> Array:
     Raises InputError for text, and for infinities.
     """
     try:
-        found = _floats(cells)
+        numbers = _floats(cells)
     except (TypeError, ValueError, OverflowError) as error:
         cells_left = (cell for cell in list_cells(cells) if not is_gap(cell))
         odd = next((cell for cell in cells_left if not is_number(cell)), None)
@@ -171,11 +171,11 @@ def as_numbers(cells: Any, name: str) -> Array:
             f"column {name!r} of X {problem}, where a number is expected"
         ) from error
     with np.errstate(all="ignore"):
-        is_bad = None if np.isfinite(found.sum()) else np.isinf(found)
+        is_bad = None if np.isfinite(numbers.sum()) else np.isinf(numbers)
     if is_bad is not None and is_bad.any():
         problem = f"infinity, first in row {is_bad.argmax()}, counted from 0"
         raise InputError(f"column {name!r} of X holds {problem}; replace it")
-    return found
+    return numbers
 
 
 def as_vectors(
@@ -192,28 +192,28 @@ def as_vectors(
     that names the column, and the row by its number in ``rows``, if a vector is missing, has
     another length than the first, or is not of finite numbers.
     """
-    found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
-    is_right = np.zeros(len(found), dtype=bool)
-    if found.ndim == 1 and len(found):
-        vectors = [as_vector(cell) for cell in found]
+    matrix = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+    is_right = np.zeros(len(matrix), dtype=bool)
+    if matrix.ndim == 1 and len(matrix):
+        vectors = [as_vector(cell) for cell in matrix]
         lengths = np.array([0 if vector is None else len(vector) for vector in vectors])
         is_right = lengths == (width or max(lengths[np.argmax(lengths > 0)], 1))
         if is_right.all():
-            found = np.stack([vector for vector in vectors if vector is not None])
-    if found.ndim == 2:
-        is_double = found.dtype.itemsize >= 4 and found.dtype != np.float32
-        found = np.ascontiguousarray(found, np.float64 if is_double else np.float32)
-        is_right = np.isfinite(found).all(axis=1)
+            matrix = np.stack([vector for vector in vectors if vector is not None])
+    if matrix.ndim == 2:
+        is_double = matrix.dtype.itemsize >= 4 and matrix.dtype != np.float32
+        matrix = np.ascontiguousarray(matrix, np.float64 if is_double else np.float32)
+        is_right = np.isfinite(matrix).all(axis=1)
     if not is_right.all():
         row = int(is_right.argmin())
-        cell = " ".join(repr(found[row]).split())[:40]
+        cell = " ".join(repr(matrix[row]).split())[:40]
         where = f"row {row if rows is None else rows[row]}, counted from 0"
         where += "" if name is None else f", of column {name!r}"
         expected = "where a vector of finite numbers, as long as all others, is expected"
         raise InputError(
             f"holds {cell} in {where}, {expected}; fix it or leave the row out", parameter
         )
-    return found
+    return matrix
 
 
 def as_vector(cell: Any) -> NDArray[Any] | None:
@@ -249,11 +249,11 @@ def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
     try:
         if getattr(getattr(cells, "dtype", None), "time_zone", None):  # of polars
             cells = cells.dt.replace_time_zone(None)
-        found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
-        if found.dtype.kind != "M":
+        days = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+        if days.dtype.kind != "M":
             texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in list_cells(cells)]
-            found = np.array([text[:10] for text in texts], dtype="datetime64[D]")
-        return np.asarray(found, dtype="datetime64[D]")
+            days = np.array([text[:10] for text in texts], dtype="datetime64[D]")
+        return np.asarray(days, dtype="datetime64[D]")
     except (TypeError, ValueError) as error:
         raise InputError(
             f"column {name!r} of X holds no dates such as 2026-01-31: {error}"
@@ -305,24 +305,22 @@ def _floats(cells: Any) -> Array:
             cells = cells.astype(object)
         if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiu":
             return np.asarray(cells.to_numpy(), dtype=wanted)
-        found = cells.to_numpy(dtype=wanted, na_value=np.nan)
-        return np.asarray(found)
+        floats = cells.to_numpy(dtype=wanted, na_value=np.nan)
+        return np.asarray(floats)
     array = np.asarray(cells)
     if array.dtype.kind == "O":
         array = np.array([np.nan if is_gap(cell) else cell for cell in array.tolist()])
     if array.dtype.kind not in "fiub":
         raise TypeError(f"has {array.dtype} cells")
-    return array.astype(
-        np.float32 if array.dtype.itemsize <= 4 and array.dtype.kind == "f" else np.float64
-    )
+    return array.astype(float_type(array))
 
 
 def list_cells(cells: Any) -> list[Any]:
     """Return the cells of a column as Python objects."""
     for method in ("tolist", "to_list"):  # of NumPy and pandas, and of polars
         if hasattr(cells, method):
-            found: list[Any] = getattr(cells, method)()
-            return found
+            listed: list[Any] = getattr(cells, method)()
+            return listed
     return list(cells)
 
 

@@ -215,7 +215,7 @@ class Encoding:
 
     def expand(self, X: Any, dtype: Any = np.float64) -> Expanded:
         """Return the rows of a table as features in the user's units."""
-        return self._built(X, dtype, scaled=False)
+        return self._build(X, dtype, scaled=False)
 
     def encode(self, X: Any, dtype: Any = None) -> Expanded:
         """Return the rows of a table as features, as a fit sees them.
@@ -224,7 +224,7 @@ class Encoding:
         """
         # What is scaled and has many features loses nothing in half of the memory.
         kept = np.float32 if self.is_sparse else dtype or float_type(X)
-        return self._built(X, kept, scaled=True)
+        return self._build(X, kept, scaled=True)
 
     def decode(self, tree: "Hierarchy") -> "Hierarchy":
         """Return a tree of encoded rows as one that takes rows of the table."""
@@ -282,23 +282,23 @@ class Encoding:
         rest["dropped"] = tuple((str(name), str(why)) for name, why in values["dropped"])
         return cls(columns, width, notes=tuple(map(str, values["notes"])), **rest)
 
-    def _built(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
+    def _build(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
         table = as_table(X)
         if sparse.issparse(table):
-            found = self._from_sparse(table, dtype)
+            expanded = self._from_sparse(table, dtype)
         elif self._are_features(table, cells := as_cells(table)):
-            found = fill_gaps(np.array(cells, dtype=dtype, order="C"), self.fills)
+            expanded = fill_gaps(np.array(cells, dtype=dtype, order="C"), self.fills)
         else:
             is_scaled = scaled and not self.unit_length
-            found = self._from_columns(table, dtype, scaled=is_scaled)
+            expanded = self._from_columns(table, dtype, scaled=is_scaled)
             scaled = scaled and not is_scaled
-        if found.gaps is not None and self.refuses_gaps:
+        if expanded.gaps is not None and self.refuses_gaps:
             raise InputError("has gaps, which are refused; fill them", "X")
         if self.unit_length:
-            to_unit_length(found.data)
+            to_unit_length(expanded.data)
         if scaled:
-            self._scale(found.data)
-        return found
+            self._scale(expanded.data)
+        return expanded
 
     def _are_features(self, table: Any, cells: Any) -> bool:
         """Say whether cells are the features already, by name and place, but for gaps."""
@@ -357,15 +357,15 @@ class Encoding:
                 features[:, at] += np.maximum(cells, 0)
             else:
                 data[:, own] = values[cells]
-        found = self._as_csr(data, features, gaps, scale) if self.is_sparse else data
-        return Expanded(found, gaps if gaps.any() else None)
+        rows = self._as_csr(data, features, gaps, scale) if self.is_sparse else data
+        return Expanded(rows, gaps if gaps.any() else None)
 
     def _as_csr(self, data: Array, features: Any, gaps: Any, scale: Array) -> Any:
         """Return CSR with an entry per row and column, and more for missing categories."""
         kind = np.int32 if data.size < 2**31 else np.int64
         pointers = np.arange(len(data) + 1, dtype=kind) * data.shape[1]
         parts = data.ravel(), features.ravel().astype(kind, copy=False), pointers
-        found = sparse.csr_array(parts, shape=(len(data), self.n_features))
+        matrix = sparse.csr_array(parts, shape=(len(data), self.n_features))
         has_codes = np.array([len(one.categories) not in (0, 2) for one in self.columns])
         if gaps[:, has_codes].any():
             coded = np.flatnonzero(has_codes[self.owner])
@@ -374,8 +374,8 @@ class Encoding:
             fills = sparse.csr_array((shares, (self.owner[coded], coded)), shape=shape)
             more: Any = sparse.csr_array(gaps, dtype=data.dtype) @ fills
             more.sort_indices()
-            found = found + more
-        return found
+            matrix = matrix + more
+        return matrix
 
     def _places(self, table: Any) -> list[int]:
         """Return where each column stands in this table: by name, or where it stood."""
@@ -417,26 +417,26 @@ def _column(values: dict[str, Any]) -> Column:
     if not all(isinstance(part, list | tuple) for part in parts.values()):
         raise ValueError("the values of a column must be lists")
     tuples = {name: tuple(part) for name, part in parts.items()}
-    found = Column(**{**values, **tuples})
-    numbers = (*found.fill, *found.values, found.missing)
+    parsed = Column(**{**values, **tuples})
+    numbers = (*parsed.fill, *parsed.values, parsed.missing)
     is_right = (
-        isinstance(found.name, str)
-        and found.kind in KINDS
-        and type(found.place) is int
-        and found.place >= 0
-        and all(isinstance(one, str) for one in found.categories)
-        and len({*found.categories}) == len(found.categories)
-        and bool(found.categories) == (found.kind in ("category", "weekday"))
-        and len(found.fill) == max(len(found.categories), 1)
-        and len(found.values) in (0, 2)
+        isinstance(parsed.name, str)
+        and parsed.kind in KINDS
+        and type(parsed.place) is int
+        and parsed.place >= 0
+        and all(isinstance(one, str) for one in parsed.categories)
+        and len({*parsed.categories}) == len(parsed.categories)
+        and bool(parsed.categories) == (parsed.kind in ("category", "weekday"))
+        and len(parsed.fill) == max(len(parsed.categories), 1)
+        and len(parsed.values) in (0, 2)
         and all(type(one) in (int, float) and np.isfinite(one) for one in numbers)
-        and 0.0 <= found.missing <= 1.0
-        and type(found.part) is int
-        and found.part >= 0
+        and 0.0 <= parsed.missing <= 1.0
+        and type(parsed.part) is int
+        and parsed.part >= 0
     )
     if not is_right:
-        raise ValueError(f"the column {found.name!r} is not one of a table")
-    return found
+        raise ValueError(f"the column {parsed.name!r} is not one of a table")
+    return parsed
 
 
 def _other_width(came: int, expected: int) -> InputError:
@@ -453,8 +453,8 @@ def _read(one: Column, cells: Any) -> NDArray[Any]:
             return parts[one.kind]
         factor = Factor(parts["weekday"], list(WEEKDAYS))
     elif one.kind in ("number", "vector"):
-        found = as_numbers(cells, one.name)
-        return found if found.flags.owndata and found.flags.writeable else found.copy()
+        numbers = as_numbers(cells, one.name)
+        return numbers if numbers.flags.owndata and numbers.flags.writeable else numbers.copy()
     else:
         factor = as_factor(cells)
     code_of = {text: code for code, text in enumerate(one.categories)}
@@ -480,8 +480,8 @@ def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
 
 def empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
     """Return which rows have no value at all, None if all have one."""
-    found = None if gaps is None or sparse.issparse(gaps) else gaps.all(axis=1)
-    return None if found is None or not found.any() else found
+    is_empty = None if gaps is None or sparse.issparse(gaps) else gaps.all(axis=1)
+    return None if is_empty is None or not is_empty.any() else is_empty
 
 
 def fill_gaps(data: Any, fills: Array) -> Expanded:

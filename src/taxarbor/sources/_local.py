@@ -47,6 +47,7 @@ class Memory:
 
 
 Reader: TypeAlias = Memory | ArrayReader | ParquetReader
+"""Yields all rows in blocks, in their order, and takes some of them."""
 
 
 @final

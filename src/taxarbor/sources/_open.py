@@ -73,16 +73,16 @@ def open_source(
     if embedding is None:
         return source
     try:
-        found = _open_embedding(embedding, X, source)
+        vectors = _open_embedding(embedding, X, source)
     except (FileFormatError, OSError) as error:
         raise InputError(f"cannot be read: {error}", "embedding") from error
-    if not isinstance(found, str) and found.n_rows != source.n_rows:
-        sizes = f"has {counted(found.n_rows, 'row')}, and X has {source.n_rows:,}"
+    if not isinstance(vectors, str) and vectors.n_rows != source.n_rows:
+        sizes = f"has {counted(vectors.n_rows, 'row')}, and X has {source.n_rows:,}"
         raise InputError(f"{sizes}; give a vector for each row of X", "embedding")
     if isinstance(source, LocalSource):
-        return replace(source, embedding=found)
+        return replace(source, embedding=vectors)
     source = copy(source)
-    source.embedding = found
+    source.embedding = vectors
     return source
 
 

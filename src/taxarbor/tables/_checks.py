@@ -54,15 +54,15 @@ class SeenFeatures:
     @property
     def names(self) -> list[str] | None:
         """The names as plain strings, where there are any."""
-        found = self.feature_names_in_
-        return None if found is None else [str(name) for name in found]
+        names = self.feature_names_in_
+        return None if names is None else [str(name) for name in names]
 
     @property
     def attributes(self) -> dict[str, Any]:
         """What to set on the estimator."""
-        found = {"n_features_in_": self.n_features_in_}
+        seen = {"n_features_in_": self.n_features_in_}
         names = self.feature_names_in_
-        return found if names is None else found | {"feature_names_in_": names}
+        return seen if names is None else seen | {"feature_names_in_": names}
 
 
 def check_array(estimator: Any, X: Any, *, allow_nan: bool) -> tuple[Any, SeenFeatures]:
@@ -259,7 +259,7 @@ def _checked(
         X = unmasked(X)
         if issparse(X):
             check_structure(X)
-        found: Any = validate_data(
+        data: Any = validate_data(
             estimator,
             X,
             reset=reset,
@@ -269,10 +269,10 @@ def _checked(
             ensure_min_samples=ensure_min_samples,
             ensure_all_finite=ensure_all_finite,
         )
-    if issparse(X) and not found.has_canonical_format:
-        found = found.copy()  # the user's stays as it is
-        found.sum_duplicates()
-    return found
+    if issparse(X) and not data.has_canonical_format:
+        data = data.copy()  # the user's stays as it is
+        data.sum_duplicates()
+    return data
 
 
 @contextmanager

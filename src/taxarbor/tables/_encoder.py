@@ -180,5 +180,5 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             is_listed = isinstance(X, list | tuple) or np.ma.isMaskedArray(X)
             kept = as_table(X) if is_listed else X
             options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr", "reset": reset}
-            found = validate_data(self, kept, ensure_all_finite=False, **options)
-        return kept if np.ma.isMaskedArray(kept) else found
+            data = validate_data(self, kept, ensure_all_finite=False, **options)
+        return kept if np.ma.isMaskedArray(kept) else data

@@ -34,7 +34,6 @@ from taxarbor.hierarchy._cells import (
 from taxarbor.hierarchy._encoding import WEEKDAYS, Column, Encoding, date_parts
 from taxarbor.hierarchy._words import format_number
 from taxarbor.sources._reader import REQUESTED
-from taxarbor.tables._checks import refuse_repeated_names
 
 if TYPE_CHECKING:
     from taxarbor.tables._encoder import TableEncoder
@@ -123,7 +122,6 @@ def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None
     """
     given_names = column_names(table)
     names = given_names or [f"x{at}" for at in range(table.shape[1])]
-    refuse_repeated_names(names)
     used, dropped = _profile_columns(table, names, encoder, counts, given_names is not None)
     if not used:
         reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
@@ -272,7 +270,7 @@ class _ColumnReader:
 
     def read_vectors(self, table: Any, names: Sequence[str]) -> list[ColumnStats]:
         """Return the statistics of all numbers of the columns of vectors."""
-        found = []
+        stats = []
         for place, name in enumerate(names):
             cells = column(table, place)
             if find_kind(cells)[0] == "vector":
@@ -281,8 +279,8 @@ class _ColumnReader:
                 squares = np.average(np.square(matrix - means), axis=0, weights=self.counts)
                 for part, mean in enumerate(means.tolist()):
                     one = Column(name, place, "vector", (mean,), part=part)
-                    found.append(ColumnStats(one, float(np.sqrt(squares[part]))))
-        return found
+                    stats.append(ColumnStats(one, float(np.sqrt(squares[part]))))
+        return stats
 
     def _read_numbers(
         self, place: int, name: str, cells: Any, kind: str = "number"
@@ -301,24 +299,24 @@ class _ColumnReader:
             problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
             raise InputError(f"{problem}; divide them", "X")
         missing = self._missing(len(repeated))
-        found = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
-        return [ColumnStats(found, std)]
+        number = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
+        return [ColumnStats(number, std)]
 
     def _read_dates(self, place: int, name: str, cells: Any) -> Sequence[ColumnStats] | str:
         parts = date_parts(as_days(cells, name))
-        found: list[ColumnStats] = []
+        stats: list[ColumnStats] = []
         for kind in ("year", "month"):
             result = self._read_numbers(place, name, parts[kind], kind)
             if isinstance(result, str):
                 return result
-            found += result
+            stats += result
         days = parts["weekday"]
         known = days >= 0
         weights = None if self.counts is None else self.counts[known]
         totals = np.bincount(days[known], weights, minlength=7)
         present = np.flatnonzero(totals)
         texts = dict(zip(np.array(WEEKDAYS)[present].tolist(), totals[present], strict=True))
-        return [*found, self._make_categories(place, name, "weekday", texts)]
+        return [*stats, self._make_categories(place, name, "weekday", texts)]
 
     def _read_categories(
         self, place: int, name: str, factor: Factor, kind: str

@@ -112,14 +112,11 @@ def make_table(request: Request, X: Any, names: Sequence[str] | None) -> Table:
 
 def _check_finite(request: Request, X: Any, names: Sequence[str] | None) -> None:
     is_sparse: bool = issparse(X)
-    cells = X.data if is_sparse else X
-    if all_finite(cells) or not np.isinf(cells).any():
+    if all_finite(X.data if is_sparse else X):
         return
-    if is_sparse:
-        X = X.tocoo()
-        rows, columns = (axis[np.isinf(X.data)] for axis in (X.row, X.col))
-    else:
-        rows, columns = np.nonzero(np.isinf(X))
+    rows, columns = (abs(X) == np.inf).nonzero()
+    if not len(rows):  # some are missing
+        return
     columns = np.unique(columns).tolist()
     listing = f"{list_names(columns)} (counted from 0)"
     listing = listing if names is None else list_names(names[j] for j in columns)
