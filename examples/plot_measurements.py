@@ -97,4 +97,4 @@ model.predict(table.head(3).assign(proline=np.nan))
 #   correlated, as here, ``KNNImputer`` before the fit keeps more of the clusters once many
 #   values are missing.
 # - If it means something that a value is missing, such as a test that was not done for a
-#   reason, ask for ``TableEncoder(missing="indicator")``: then rules may use it.
+#   reason, add a column that says so: then rules may use it.

@@ -9,13 +9,11 @@ import pytest
 from taxarbor import HMMC, Taxarbor
 from taxarbor.hierarchy import Hierarchy, Reason
 from taxarbor.hierarchy._reasons import category_of, known_mean
-from taxarbor.tables import TableEncoder
 
-INDICATOR = TableEncoder(missing="indicator")
 MODELS = (
     Taxarbor(7, random_state=0),
     Taxarbor(7, random_state=0),
-    Taxarbor(6, encoder=INDICATOR, random_state=0),
+    Taxarbor(6, random_state=0),
     HMMC(6, branching=3, random_state=0),
 )
 PAIRS = (["origin", "mpg", "fuel"], ["make", "fuel"], ["origin", "make"], ["mpg", "fuel"])
@@ -61,9 +59,6 @@ def test_words_are_true_of_the_rows_that_follow_them(grown):
                     assert not reason.takes_unknown
                     continue
                 n_alone += 1
-                if reason.categories in (("known",), ("unknown",)):
-                    assert (cells.isna() == ("unknown" in str(reason))).all()
-                    continue
                 if reason.categories:
                     is_so = known.isin(reason.categories)
                 elif reason.have is not None:
@@ -130,8 +125,6 @@ def test_known_means_are_those_of_the_table(grown):
                     cells, category = table[column.name].iloc[rows], category_of(tree, feature)
                     if category is None:
                         expected = cells.astype(float).mean()
-                    elif category.values == ("known", "unknown"):
-                        expected = cells.isna().mean()
                     else:
                         code = feature - category.first + (len(category.values) == 2)
                         known = cells.dropna() == category.values[code]
@@ -139,14 +132,13 @@ def test_known_means_are_those_of_the_table(grown):
                     assert mean == pytest.approx(expected, rel=1e-6, abs=1e-6, nan_ok=True)
 
 
-def test_a_column_without_any_value_in_a_node_is_unknown(make_cars):
+def test_a_column_without_any_value_in_a_node_has_no_mean(make_cars):
     table = make_cars(0, gaps=0.0)
     table["mpg"] = table["mpg"].where(table["weight"] < 3200)
-    tree = fitted(Taxarbor(2, encoder=INDICATOR, random_state=0), table[["weight", "mpg"]])
+    tree = fitted(Taxarbor(2, random_state=0), table[["weight", "mpg"]])
     heavy = int(np.argmax(tree.missing[:, 1]))
     assert tree.missing[heavy, 1] == 1.0
     assert np.isnan(known_mean(tree, heavy)[1])
-    assert "mpg unknown" in map(str, tree.reasons(heavy))
 
 
 def test_phrases_of_categories_and_gaps():

@@ -94,6 +94,7 @@ def test_no_rows_of_numbers():
         (np.empty((5, 0)), r"0 feature\(s\) \(shape=\(5, 0\)\) while a minimum of 1"),
         ([], "Expected 2D array, got 1D array"),
         (np.arange(5.0), "Expected 2D array, got 1D array"),
+        (pd.Series([1.0, 2.0]), "Expected a 2-dimensional container"),
         (np.ones((2, 2, 2)), r"^X must have two dimensions, .* got shape \(2, 2, 2\)"),
         ([[[1.0], [2.0]]], r"^X must have two dimensions, .* got shape \(1, 2, 1\)"),
         (sparse.coo_array(np.ones(5)), r"^X must have two dimensions, .* got shape \(5,\)"),

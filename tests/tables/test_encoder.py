@@ -24,7 +24,7 @@ from taxarbor.hierarchy._encoding import Encoding
 quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 
 
-@parametrize_with_checks([TableEncoder(), TableEncoder(missing="indicator", scale="standard")])
+@parametrize_with_checks([TableEncoder(), TableEncoder(scale="standard")])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -214,13 +214,12 @@ def test_dates_and_times_are_no_numbers():
             holes.predict(odd)
 
 
-def test_gaps_may_be_refused_or_told():
+def test_gaps_may_be_refused():
     frame = pd.DataFrame({"a": [1.0, None, 3.0, 4.0], "b": [1.0, 2.0, 3.0, 5.0]})
     with pytest.raises(InputError, match="X has gaps in 1 column: 'a'; fill them, or choose"):
         TableEncoder(missing="error").fit(frame)
-    encoder = TableEncoder(missing="indicator", scale=None).fit(frame)
-    assert encoder.get_feature_names_out().tolist() == ["a", "a unknown", "b"]
-    assert encoder.transform(frame)[:, 1].tolist() == [0.0, 1.0, 0.0, 0.0]
+    encoder = TableEncoder(scale=None).fit(frame)
+    assert encoder.get_feature_names_out().tolist() == ["a", "b"]
     assert encoder.encoding_.notes[0].startswith("gaps in 1 of 2 columns count as the column's")
 
 
@@ -248,11 +247,10 @@ def test_text_of_many_values_is_left_out_unless_somebody_wants_it():
         TableEncoder(categorical_features=["v"]).fit(wide)
 
 
-@pytest.mark.parametrize("scale", ["standard", "robust"])
-def test_integer_weights_are_repeats(scale):
+def test_integer_weights_are_repeats():
     cars = make_cars()
     weights = np.random.default_rng(0).integers(0, 4, len(cars))
-    parameters = {"scale": scale, "date_features": ["sold"], "missing": "indicator"}
+    parameters = {"scale": "standard", "date_features": ["sold"]}
     found = TableEncoder(**parameters).fit(cars, sample_weight=weights).encoding_
     repeated = cars.loc[cars.index.repeat(weights)]
     # Repeated rows have no identifier, and their names may be categories.
@@ -301,9 +299,6 @@ def test_scales():
     X = rng.normal(5.0, [1.0, 3.0, 9.0], (400, 3))
     assert TableEncoder().fit(X).encoding_.is_identity
     np.testing.assert_allclose(TableEncoder(scale="standard").fit_transform(X).std(axis=0), 1.0)
-    Z = TableEncoder(scale="robust").fit_transform(X)
-    np.testing.assert_allclose(np.median(Z, axis=0), 0.0, atol=0.05)
-    np.testing.assert_allclose(np.ptp(np.quantile(Z, [0.25, 0.75], axis=0), axis=0), 1.35, 0.02)
     np.testing.assert_array_equal(TableEncoder(scale=None).fit_transform(X), X)
     # One value far out does not decide how the others are scaled, nor what fills a gap.
     X[7, 1] = 1e9
@@ -412,10 +407,7 @@ def test_a_category_weighs_as_much_as_a_number():
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        (
-            {"missing": "drop"},
-            "missing must be one of 'mean', 'indicator', 'error'; got 'drop'",
-        ),
+        ({"missing": "drop"}, "missing must be one of 'mean', 'error'; got 'drop'"),
         ({"scale": "max"}, "scale must be one of"),
         ({"metric": "l1"}, "metric must be one of 'euclidean', 'cosine'; got 'l1'"),
         (

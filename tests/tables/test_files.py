@@ -277,9 +277,10 @@ def test_what_was_asked_for_is_used_or_refused():
     for content in (parquet(frame), frame.to_csv(index=False)):
         assert ("film_id" in read(content).X) is True  # the rows have better names
         table = read(content, columns=["film_id", "legs"])
-        assert dict(table.dropped) == dict.fromkeys(
+        others = dict.fromkeys(
             ("height", "flies", "empty", "day"), "not among the requested columns"
         )
+        assert table.dropped == tuple(others.items())
         encoded = TableEncoder().fit(table.X).encoding_
         assert [one.name for one in encoded.columns] == ["film_id", "legs"]
         for name, why in (("day", "dates"), ("empty", "empty")):

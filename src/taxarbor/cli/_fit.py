@@ -69,14 +69,12 @@ def fit(
         str | None, _table("Column that says how much each row counts; it is no feature then.")
     ] = None,
     missing: Annotated[
-        Literal["mean", "indicator", "error"] | None,
-        _table("Missing values: impute the mean, the default; also mark them; or refuse them."),
+        Literal["mean", "error"] | None,
+        _table("Missing values: impute the mean, the default, or refuse them."),
     ] = None,
     scale: Annotated[
-        Literal["auto", "standard", "robust", "none"] | None,
-        _table(
-            "Scale numbers where units differ, the default; always, in one of two ways; never."
-        ),
+        Literal["auto", "standard", "none"] | None,
+        _table("Standardize numbers where units differ, the default; always; never."),
     ] = None,
     metric: Annotated[
         Literal["euclidean", "cosine"] | None,

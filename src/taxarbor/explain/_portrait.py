@@ -18,7 +18,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import whole_numbers
 from taxarbor.explain._steps import Source, blocks, dense_part, median, row_width
 from taxarbor.hierarchy import Hierarchy, Reason
-from taxarbor.hierarchy._reasons import blocks_of, category_of
+from taxarbor.hierarchy._reasons import category_of, columns_of
 from taxarbor.hierarchy._words import phrase
 
 BINS = 16  # of a histogram
@@ -96,7 +96,7 @@ class Portraits:
         ranked = np.argsort(-np.abs(effects), kind="stable")
         ranked = ranked[effects[ranked] != 0.0]
         if tree.encoding is not None:  # of the features of a column, the one that does most
-            ranked = ranked[np.sort(np.unique(blocks_of(tree)[ranked], return_index=True)[1])]
+            ranked = ranked[np.sort(np.unique(columns_of(tree)[ranked], return_index=True)[1])]
         features = ranked[: max(n_top, 0)]
         for feature in set(features.tolist()) - self._bins.keys():
             self._bins[feature] = make_bins(*self._column(feature))

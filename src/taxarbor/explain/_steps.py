@@ -17,7 +17,7 @@ from scipy import sparse
 from taxarbor._errors import printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._reasons import Category, blocks_of, category_of, known_mean
+from taxarbor.hierarchy._reasons import Category, category_of, columns_of, known_mean
 from taxarbor.hierarchy._words import format_number
 from taxarbor.rows import Rows, as_rows
 
@@ -137,29 +137,26 @@ class Steps(NamedTuple):
 class Source(NamedTuple):
     """Rows of a table: to be scored, as an array or CSR matrix, and what has no value there.
 
-    ``blocks`` says which column of the table each feature is of, as :func:`blocks_of` has it.
+    ``columns`` says which column of the table each feature is of.
     """
 
     rows: Any
     data: Any
     gaps: Any
-    blocks: IndexArray
+    columns: IndexArray
 
     @classmethod
     def of(cls, tree: Hierarchy, data: Any, gaps: Any) -> Self:
         """Return the rows of a tree's features; both are arrays or sparse."""
         is_sparse = sparse.issparse(gaps)
         gaps = gaps.tocsr() if is_sparse else gaps
-        return cls(as_rows(data) if data.shape[0] else None, data, gaps, blocks_of(tree))
+        return cls(as_rows(data) if data.shape[0] else None, data, gaps, columns_of(tree))
 
     def gaps_in(self, positions: Any, features: Any) -> NDArray[np.bool_] | None:
         """Return which rows have no value in the columns of some features; None if all do."""
         if self.gaps is None:
             return None
-        places = self.blocks[features]
-        found = dense_part(self.gaps, positions, np.maximum(places, 0))
-        # An indicator of missing values is always known.
-        is_gap: NDArray[np.bool_] = found & (places >= 0)
+        is_gap: NDArray[np.bool_] = dense_part(self.gaps, positions, self.columns[features])
         return is_gap
 
     def cells(
@@ -201,8 +198,8 @@ class Pull(NamedTuple):
     def __str__(self) -> str:
         name, value = printable(self.name), self.value
         side = "" if self.strength >= 0.0 else " (against)"
-        if value is None or value in ("known", "unknown"):
-            return f"{name} {value or 'unknown'}{side}"
+        if value is None:
+            return f"{name} unknown{side}"
         told = printable(value) if isinstance(value, str) else format_number(value)
         return f"{name} = {told}{side}"
 
@@ -275,8 +272,7 @@ def _pulls(
     columns = np.flatnonzero(weights)
     means = tree.means[[here, there]][:, columns]
     middle = means.astype(np.float64).mean(axis=0)
-    owners = columns if tree.encoding is None else blocks_of(tree)[columns]
-    begins = np.flatnonzero(np.diff(owners, prepend=np.iinfo(np.intp).min))
+    begins = np.flatnonzero(np.diff(columns_of(tree)[columns], prepend=-1))
     known = known_mean(tree, here), known_mean(tree, there)
     for some in blocks(len(positions), len(columns)):
         values = dense_part(source.data, positions[some], columns).astype(np.float64)

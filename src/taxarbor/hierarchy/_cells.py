@@ -38,7 +38,7 @@ def as_frame(X: Any) -> Any:
         return X
     if is_anndata(X):
         return X.X
-    if type(X).__module__.partition(".")[0] == "narwhals":
+    if library_of(X) == "narwhals":
         return as_frame(X.to_native())
     if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "dtype"):  # a series has both
         return X
@@ -52,21 +52,26 @@ def as_frame(X: Any) -> Any:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
 
 
+def library_of(X: Any) -> str:
+    """Return the name of the library that something is of, which need not be imported."""
+    return type(X).__module__.partition(".")[0]
+
+
 def is_anndata(X: Any) -> bool:
-    """Say whether something is an AnnData object, without importing it."""
-    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "obsm")
+    """Say whether something is an AnnData object."""
+    return library_of(X) == "anndata" and hasattr(X, "obsm")
 
 
 def is_polars(X: Any) -> bool:
     """Say whether a frame or a column is one of polars."""
-    return type(X).__module__.partition(".")[0] == "polars"
+    return library_of(X) == "polars"
 
 
 def is_frame(X: Any) -> bool:
     """Say whether a table is a frame of pandas or polars, or raise InputError if it is lazy."""
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise InputTypeError("is a lazy frame; pass X.collect()", "X")
-    return hasattr(X, "dtypes") and (hasattr(X, "iloc") or is_polars(X))
+    return hasattr(X, "columns") and (hasattr(X, "iloc") or is_polars(X))
 
 
 def is_plain(X: Any) -> bool:
@@ -93,8 +98,8 @@ def refuse_times(X: Any) -> None:
     names = list(X.columns) if is_frame(X) else ()
     for name, kind in zip(names, X.dtypes if names else (), strict=True):
         if str(kind).lower().startswith(TIMES):
-            told = f"column {name!r} of X holds dates or times"
-            raise InputTypeError(f"{told} ({kind}), where numbers are expected")
+            problem = f"column {name!r} of X holds dates or times"
+            raise InputTypeError(f"{problem} ({kind}), where numbers are expected")
     dtype = np.asarray(X).dtype if isinstance(X, list | tuple) else getattr(X, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "mM":
         raise InputTypeError(f"X holds dates or times ({dtype}), where numbers are expected")
@@ -114,14 +119,14 @@ def as_table(X: Any) -> Any:
     if is_frame(X) or issparse(X):
         return X
     X = _joined(X)
-    found = X if isinstance(X, np.ndarray) else np.asarray(X)
-    if found.dtype.kind in "US" and not isinstance(X, np.ndarray):
-        found = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
-    if found.ndim != 2:
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
+    if array.ndim != 2:
         raise InputError(
-            f"X must have two dimensions, (n_rows, n_features), got shape {found.shape}"
+            f"X must have two dimensions, (n_rows, n_features), got shape {array.shape}"
         )
-    return found
+    return array
 
 
 def as_cells(table: Any) -> Any:
@@ -157,18 +162,20 @@ def as_numbers(cells: Any, name: str) -> Array:
     Raises InputError for text, and for infinities.
     """
     try:
-        found = _floats(cells)
+        numbers = _floats(cells)
     except (TypeError, ValueError, OverflowError) as error:
         cells_left = (cell for cell in list_cells(cells) if not is_gap(cell))
         odd = next((cell for cell in cells_left if not is_number(cell)), None)
-        told = f"holds {odd!r}" if odd is not None else str(error)
-        raise InputError(f"column {name!r} of X {told}, where a number is expected") from error
+        problem = f"holds {odd!r}" if odd is not None else str(error)
+        raise InputError(
+            f"column {name!r} of X {problem}, where a number is expected"
+        ) from error
     with np.errstate(all="ignore"):
-        is_bad = None if np.isfinite(found.sum()) else np.isinf(found)
+        is_bad = None if np.isfinite(numbers.sum()) else np.isinf(numbers)
     if is_bad is not None and is_bad.any():
-        told = f"infinity, first in row {is_bad.argmax()}, counted from 0"
-        raise InputError(f"column {name!r} of X holds {told}; replace it")
-    return found
+        problem = f"infinity, first in row {is_bad.argmax()}, counted from 0"
+        raise InputError(f"column {name!r} of X holds {problem}; replace it")
+    return numbers
 
 
 def as_vectors(
@@ -185,28 +192,28 @@ def as_vectors(
     that names the column, and the row by its number in ``rows``, if a vector is missing, has
     another length than the first, or is not of finite numbers.
     """
-    found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
-    is_right = np.zeros(len(found), dtype=bool)
-    if found.ndim == 1 and len(found):
-        vectors = [as_vector(cell) for cell in found]
+    matrix = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+    is_right = np.zeros(len(matrix), dtype=bool)
+    if matrix.ndim == 1 and len(matrix):
+        vectors = [as_vector(cell) for cell in matrix]
         lengths = np.array([0 if vector is None else len(vector) for vector in vectors])
         is_right = lengths == (width or max(lengths[np.argmax(lengths > 0)], 1))
         if is_right.all():
-            found = np.stack([vector for vector in vectors if vector is not None])
-    if found.ndim == 2:
-        is_double = found.dtype.itemsize >= 4 and found.dtype != np.float32
-        found = np.ascontiguousarray(found, np.float64 if is_double else np.float32)
-        is_right = np.isfinite(found).all(axis=1)
+            matrix = np.stack([vector for vector in vectors if vector is not None])
+    if matrix.ndim == 2:
+        is_double = matrix.dtype.itemsize >= 4 and matrix.dtype != np.float32
+        matrix = np.ascontiguousarray(matrix, np.float64 if is_double else np.float32)
+        is_right = np.isfinite(matrix).all(axis=1)
     if not is_right.all():
         row = int(is_right.argmin())
-        cell = " ".join(repr(found[row]).split())[:40]
+        cell = " ".join(repr(matrix[row]).split())[:40]
         where = f"row {row if rows is None else rows[row]}, counted from 0"
         where += "" if name is None else f", of column {name!r}"
         expected = "where a vector of finite numbers, as long as all others, is expected"
         raise InputError(
             f"holds {cell} in {where}, {expected}; fix it or leave the row out", parameter
         )
-    return found
+    return matrix
 
 
 def as_vector(cell: Any) -> NDArray[Any] | None:
@@ -242,11 +249,11 @@ def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
     try:
         if getattr(getattr(cells, "dtype", None), "time_zone", None):  # of polars
             cells = cells.dt.replace_time_zone(None)
-        found = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
-        if found.dtype.kind != "M":
+        days = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+        if days.dtype.kind != "M":
             texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in list_cells(cells)]
-            found = np.array([text[:10] for text in texts], dtype="datetime64[D]")
-        return np.asarray(found, dtype="datetime64[D]")
+            days = np.array([text[:10] for text in texts], dtype="datetime64[D]")
+        return np.asarray(days, dtype="datetime64[D]")
     except (TypeError, ValueError) as error:
         raise InputError(
             f"column {name!r} of X holds no dates such as 2026-01-31: {error}"
@@ -282,8 +289,9 @@ def _floats(cells: Any) -> Array:
     kind = str(getattr(cells, "dtype", ""))
     if kind.lower().startswith(TIMES):
         raise TypeError(f"has {kind} cells")
-    if np.ma.isMaskedArray(cells):
-        cells = _filled(cells)
+    if np.ma.isMaskedArray(cells):  # behind a mask may be anything
+        kept = object if kind == "object" else float_type(cells)
+        cells = np.ma.filled(cells.astype(kept), np.nan)
     wanted = np.float32 if kind.lower() in ("float32", "float16") else np.float64
     if is_polars(cells):
         import polars
@@ -297,32 +305,22 @@ def _floats(cells: Any) -> Array:
             cells = cells.astype(object)
         if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiu":
             return np.asarray(cells.to_numpy(), dtype=wanted)
-        found = cells.to_numpy(dtype=wanted, na_value=np.nan)
-        return np.asarray(found)
+        floats = cells.to_numpy(dtype=wanted, na_value=np.nan)
+        return np.asarray(floats)
     array = np.asarray(cells)
     if array.dtype.kind == "O":
         array = np.array([np.nan if is_gap(cell) else cell for cell in array.tolist()])
     if array.dtype.kind not in "fiub":
         raise TypeError(f"has {array.dtype} cells")
-    return array.astype(
-        np.float32 if array.dtype.itemsize <= 4 and array.dtype.kind == "f" else np.float64
-    )
-
-
-def _filled(masked: Any) -> NDArray[Any]:
-    """Return a masked array with NaN; behind a mask may be anything."""
-    if masked.dtype.kind != "O":
-        masked = masked.astype(np.float32 if masked.dtype == np.float32 else np.float64)
-    found: NDArray[Any] = masked.filled(np.nan)
-    return found
+    return array.astype(float_type(array))
 
 
 def list_cells(cells: Any) -> list[Any]:
     """Return the cells of a column as Python objects."""
     for method in ("tolist", "to_list"):  # of NumPy and pandas, and of polars
         if hasattr(cells, method):
-            found: list[Any] = getattr(cells, method)()
-            return found
+            listed: list[Any] = getattr(cells, method)()
+            return listed
     return list(cells)
 
 

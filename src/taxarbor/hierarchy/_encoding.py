@@ -6,7 +6,6 @@ category. Only a fit sees features scaled, as factor analysis of mixed data does
 brought back by :meth:`Encoding.decode`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -63,8 +62,6 @@ class Column:
         The two values of a number that has no others, else ().
     missing : float
         The share of missing values, in the fit.
-    has_indicator : bool
-        Whether one more feature marks the rows where the value is missing.
     part : int
         Which number of a vector it is.
     """
@@ -76,7 +73,6 @@ class Column:
     categories: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
     missing: float = 0.0
-    has_indicator: bool = False
     part: int = 0
 
     @property
@@ -87,27 +83,20 @@ class Column:
         return self.name if self.kind in KINDS[:2] else f"{self.name} {self.kind}"
 
     @property
-    def n_values(self) -> int:
-        """Number of features without the indicator."""
-        return max(len(self.categories), 1) if len(self.categories) != 2 else 1
-
-    @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.n_values + self.has_indicator
+        return len(self.fills)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """A name of each feature: ``age``, ``origin = Japan``, ``age unknown``."""
+        """A name of each feature: ``age``, ``origin = Japan``."""
         shown = self.categories[1:] if len(self.categories) == 2 else self.categories
-        names = tuple(f"{self.label} = {value}" for value in shown) or (self.label,)
-        return (*names, f"{self.label} unknown") if self.has_indicator else names
+        return tuple(f"{self.label} = {value}" for value in shown) or (self.label,)
 
     @property
     def fills(self) -> tuple[float, ...]:
         """What missing values are imputed by, in each feature."""
-        own = self.fill[1:] if len(self.categories) == 2 else self.fill
-        return (*own, 1.0) if self.has_indicator else own
+        return self.fill[1:] if len(self.categories) == 2 else self.fill
 
 
 class Expanded(NamedTuple):
@@ -140,9 +129,8 @@ class Encoding:
         Each column that is left out, and why.
     notes : tuple of str
         What was done to the table, a line each.
-    owner, blocks : int arrays of shape (n_features,)
-        The column of each feature; in ``blocks`` a negative number for indicators of missing
-        values.
+    owner : int array of shape (n_features,)
+        The column of each feature.
     """
 
     columns: tuple[Column, ...]
@@ -155,20 +143,16 @@ class Encoding:
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     owner: IndexArray = field(init=False)
-    blocks: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
         counts = [column.n_features for column in self.columns]
         owner = np.repeat(np.arange(len(counts)), counts)
-        has_one = np.array([column.has_indicator for column in self.columns], dtype=bool)
-        blocks = owner.copy()
-        blocks[np.cumsum(counts, dtype=np.intp)[has_one] - 1] = -1 - np.flatnonzero(has_one)
         for name in ("shift", "scale"):
             kept = np.array(getattr(self, name), dtype=np.float64)
             if kept.shape != owner.shape:
                 raise ValueError(f"{name} has shape {kept.shape}, not {owner.shape}")
             keep(self, **{name: kept})
-        keep(self, owner=owner, blocks=blocks)
+        keep(self, owner=owner)
         if not (np.isfinite(self.shift).all() and np.isfinite(self.scale).all()):
             raise ValueError("shift and scale must be finite")
         if not (self.scale > 0.0).all():
@@ -231,7 +215,7 @@ class Encoding:
 
     def expand(self, X: Any, dtype: Any = np.float64) -> Expanded:
         """Return the rows of a table as features in the user's units."""
-        return self._built(X, dtype, scaled=False)
+        return self._build(X, dtype, scaled=False)
 
     def encode(self, X: Any, dtype: Any = None) -> Expanded:
         """Return the rows of a table as features, as a fit sees them.
@@ -240,12 +224,14 @@ class Encoding:
         """
         # What is scaled and has many features loses nothing in half of the memory.
         kept = np.float32 if self.is_sparse else dtype or float_type(X)
-        return self._built(X, kept, scaled=True)
+        return self._build(X, kept, scaled=True)
 
     def decode(self, tree: "Hierarchy") -> "Hierarchy":
         """Return a tree of encoded rows as one that takes rows of the table."""
         if self.is_sparse:  # the user's units may need more digits
-            tree = _in_double(tree)
+            rules = tuple(rule and _in_double(rule) for rule in tree.rules)
+            means = None if tree.means is None else tree.means.astype(np.float64)
+            tree = replace(tree, rules=rules, means=means)
         tree = tree.unscale(self.shift, self.scale)
         has_own = self.has_names or self._has_words or bool(self.dropped)
         names = self.feature_names if has_own else tree.feature_names
@@ -263,7 +249,7 @@ class Encoding:
         for at, one in enumerate(self.columns):
             if len(one.categories) > 2:
                 first = int(np.searchsorted(self.owner, at))
-                factors[first : first + one.n_values] = np.sqrt(len(one.categories) - 1.0)
+                factors[first : first + one.n_features] = np.sqrt(len(one.categories) - 1.0)
         return replace(self, scale=self.scale * factors)
 
     def encoded(self, tree: "Hierarchy") -> "Hierarchy":
@@ -273,7 +259,7 @@ class Encoding:
 
     @property
     def _has_words(self) -> bool:
-        return any(one.n_features > 1 or one.kind != "number" for one in self.columns)
+        return any(one.kind != "number" for one in self.columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as values for JSON."""
@@ -291,37 +277,35 @@ class Encoding:
         width = values["n_columns_in"]
         if type(width) is not int or any(one.place >= width for one in columns):
             raise ValueError("a column stands outside of its table")
-        flags: Any = {name: bool(values[name]) for name in _FLAGS}
-        dropped = tuple((str(name), str(why)) for name, why in values["dropped"])
-        notes, arrays = tuple(map(str, values["notes"])), (values["shift"], values["scale"])
-        shift, scale = (np.array(array, dtype=np.float64) for array in arrays)
-        both: Any = {"shift": shift, "scale": scale, "dropped": dropped, "notes": notes}
-        return cls(columns, width, **flags, **both)
+        rest: dict[str, Any] = {name: bool(values[name]) for name in _FLAGS}
+        rest |= {"shift": values["shift"], "scale": values["scale"]}
+        rest["dropped"] = tuple((str(name), str(why)) for name, why in values["dropped"])
+        return cls(columns, width, notes=tuple(map(str, values["notes"])), **rest)
 
-    def _built(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
+    def _build(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
         table = as_table(X)
         if sparse.issparse(table):
-            found = self._from_sparse(table, dtype)
+            expanded = self._from_sparse(table, dtype)
         elif self._are_features(table, cells := as_cells(table)):
-            found = fill_gaps(np.array(cells, dtype=dtype, order="C"), self.fills)
+            expanded = fill_gaps(np.array(cells, dtype=dtype, order="C"), self.fills)
         else:
             is_scaled = scaled and not self.unit_length
-            found = self._from_columns(table, dtype, scaled=is_scaled)
+            expanded = self._from_columns(table, dtype, scaled=is_scaled)
             scaled = scaled and not is_scaled
-        if found.gaps is not None and self.refuses_gaps:
+        if expanded.gaps is not None and self.refuses_gaps:
             raise InputError("has gaps, which are refused; fill them", "X")
         if self.unit_length:
-            to_unit_length(found.data)
+            to_unit_length(expanded.data)
         if scaled:
-            self._scale(found.data)
-        return found
+            self._scale(expanded.data)
+        return expanded
 
     def _are_features(self, table: Any, cells: Any) -> bool:
         """Say whether cells are the features already, by name and place, but for gaps."""
         names = column_names(table) if self.has_names else None
         if not is_plain(cells) or names not in (None, [one.name for one in self.columns]):
             return False
-        if any(one.kind != "number" or one.n_features > 1 for one in self.columns):
+        if self._has_words:
             return False
         return [one.place for one in self.columns] == list(range(cells.shape[1]))
 
@@ -330,7 +314,7 @@ class Encoding:
         if table.shape[1] != self.n_columns_in:
             raise _other_width(table.shape[1], self.n_columns_in)
         chosen = [one.place for one in self.columns]
-        if any(one.n_features > 1 or one.categories for one in self.columns):
+        if any(one.categories for one in self.columns):
             raise InputError("X is a sparse matrix, and the table had categories: give a frame")
         data = sparse.csr_array(table, dtype=dtype, copy=True)
         data.sum_duplicates()
@@ -340,34 +324,58 @@ class Encoding:
 
     def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> Expanded:
         """Build features column by column; scaled in double, before digits are lost."""
-        places, n = self._places(table), table.shape[0]
-        plain = np.zeros(self.n_features), np.ones(self.n_features)
-        scaling = (self.shift, self.scale) if scaled else plain
-        gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
-        starts = np.cumsum([0, *(one.n_features for one in self.columns)])
-        if self.is_sparse:
-            sheet: _Sheet = _SparseSheet(n, self.columns, dtype, *scaling)
-        else:
-            sheet = _DenseSheet(n, dtype, *scaling)
-        pairs = [*zip(self.columns, places, strict=True)]
+        pairs, n = [*zip(self.columns, self._places(table), strict=True)], table.shape[0]
         by_part = sorted(pairs, key=lambda pair: pair[0].part)
-        widths = {place: one.part + 1 for one, place in by_part}
-        vectors: dict[int, Array] = {}
+        last_parts = {place: one for one, place in by_part if one.kind == "vector"}
+        vectors = {
+            place: as_vectors(column(table, place), one.name, width=one.part + 1)
+            for place, one in last_parts.items()
+        }
+        plain = np.zeros(self.n_features), np.ones(self.n_features)
+        shift, scale = (self.shift, self.scale) if scaled else plain
+        starts = np.cumsum([0, *(one.n_features for one in self.columns)], dtype=np.int32)
+        gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
+        data = np.zeros((n, len(self.columns) if self.is_sparse else self.n_features), dtype)
+        features = np.tile(starts[:-1], (n if self.is_sparse else 0, 1))
         for at, (one, place) in enumerate(pairs):
-            source = column(table, place) if place not in vectors else vectors[place]
-            if one.kind == "vector" and place not in vectors:
-                source = vectors[place] = as_vectors(source, one.name, width=widths[place])
-            cells = _read(one, source[:, one.part] if one.kind == "vector" else source)
-            if cells.dtype.kind == "i":
-                gaps[:, at] = cells < 0
-                sheet.put_codes(starts[at], cells, one.fill)
+            if one.kind == "vector":
+                cells = _read(one, vectors[place][:, one.part])
             else:
+                cells = _read(one, column(table, place))
+            own = slice(starts[at], starts[at + 1])
+            if cells.dtype.kind == "f":
                 gaps[:, at] = np.isnan(cells)
                 cells[gaps[:, at]] = one.fills[0]
-                sheet.put(starts[at], cells)
-            if one.has_indicator:
-                sheet.put(starts[at] + one.n_values, gaps[:, at])
-        return Expanded(sheet.finished(), gaps if gaps.any() else None)
+                to = at if self.is_sparse else own.start
+                data[:, to] = (cells - shift[own.start]) / scale[own.start]
+                continue
+            gaps[:, at] = cells < 0
+            values = np.concatenate([np.eye(len(one.fill)), [one.fill]])  # the last: of gaps
+            values = (values - shift[own]) / scale[own]
+            if self.is_sparse:
+                data[:, at] = np.append(values.diagonal(), 0.0)[cells]
+                features[:, at] += np.maximum(cells, 0)
+            else:
+                data[:, own] = values[cells]
+        rows = self._as_csr(data, features, gaps, scale) if self.is_sparse else data
+        return Expanded(rows, gaps if gaps.any() else None)
+
+    def _as_csr(self, data: Array, features: Any, gaps: Any, scale: Array) -> Any:
+        """Return CSR with an entry per row and column, and more for missing categories."""
+        kind = np.int32 if data.size < 2**31 else np.int64
+        pointers = np.arange(len(data) + 1, dtype=kind) * data.shape[1]
+        parts = data.ravel(), features.ravel().astype(kind, copy=False), pointers
+        matrix = sparse.csr_array(parts, shape=(len(data), self.n_features))
+        has_codes = np.array([len(one.categories) not in (0, 2) for one in self.columns])
+        if gaps[:, has_codes].any():
+            coded = np.flatnonzero(has_codes[self.owner])
+            shares = (self.fills / scale)[coded].astype(data.dtype)
+            shape = len(self.columns), self.n_features
+            fills = sparse.csr_array((shares, (self.owner[coded], coded)), shape=shape)
+            more: Any = sparse.csr_array(gaps, dtype=data.dtype) @ fills
+            more.sort_indices()
+            matrix = matrix + more
+        return matrix
 
     def _places(self, table: Any) -> list[int]:
         """Return where each column stands in this table: by name, or where it stood."""
@@ -379,8 +387,8 @@ class Encoding:
         place_of = {name: place for place, name in enumerate(names)}
         absent = [repr(one.name) for one in self.columns if one.name not in place_of]
         if absent:
-            told = some(list(dict.fromkeys(absent)), 5)
-            raise InputError(f"X lacks columns that the tree was grown on: {told}")
+            listing = some(list(dict.fromkeys(absent)), 5)
+            raise InputError(f"X lacks columns that the tree was grown on: {listing}")
         return [place_of[one.name] for one in self.columns]
 
     def _scale(self, data: Any) -> None:
@@ -409,27 +417,26 @@ def _column(values: dict[str, Any]) -> Column:
     if not all(isinstance(part, list | tuple) for part in parts.values()):
         raise ValueError("the values of a column must be lists")
     tuples = {name: tuple(part) for name, part in parts.items()}
-    found = Column(**{**values, **tuples})
-    numbers = (*found.fill, *found.values, found.missing)
+    parsed = Column(**{**values, **tuples})
+    numbers = (*parsed.fill, *parsed.values, parsed.missing)
     is_right = (
-        isinstance(found.name, str)
-        and found.kind in KINDS
-        and type(found.place) is int
-        and found.place >= 0
-        and all(isinstance(one, str) for one in found.categories)
-        and len({*found.categories}) == len(found.categories)
-        and bool(found.categories) == (found.kind in ("category", "weekday"))
-        and len(found.fill) == max(len(found.categories), 1)
-        and len(found.values) in (0, 2)
+        isinstance(parsed.name, str)
+        and parsed.kind in KINDS
+        and type(parsed.place) is int
+        and parsed.place >= 0
+        and all(isinstance(one, str) for one in parsed.categories)
+        and len({*parsed.categories}) == len(parsed.categories)
+        and bool(parsed.categories) == (parsed.kind in ("category", "weekday"))
+        and len(parsed.fill) == max(len(parsed.categories), 1)
+        and len(parsed.values) in (0, 2)
         and all(type(one) in (int, float) and np.isfinite(one) for one in numbers)
-        and 0.0 <= found.missing <= 1.0
-        and type(found.has_indicator) is bool
-        and type(found.part) is int
-        and found.part >= 0
+        and 0.0 <= parsed.missing <= 1.0
+        and type(parsed.part) is int
+        and parsed.part >= 0
     )
     if not is_right:
-        raise ValueError(f"the column {found.name!r} is not one of a table")
-    return found
+        raise ValueError(f"the column {parsed.name!r} is not one of a table")
+    return parsed
 
 
 def _other_width(came: int, expected: int) -> InputError:
@@ -446,8 +453,8 @@ def _read(one: Column, cells: Any) -> NDArray[Any]:
             return parts[one.kind]
         factor = Factor(parts["weekday"], list(WEEKDAYS))
     elif one.kind in ("number", "vector"):
-        found = as_numbers(cells, one.name)
-        return found if found.flags.owndata and found.flags.writeable else found.copy()
+        numbers = as_numbers(cells, one.name)
+        return numbers if numbers.flags.owndata and numbers.flags.writeable else numbers.copy()
     else:
         factor = as_factor(cells)
     code_of = {text: code for code, text in enumerate(one.categories)}
@@ -471,74 +478,10 @@ def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
     }
 
 
-class _DenseSheet:
-    """Features side by side, less a shift and divided by a scale."""
-
-    def __init__(self, n_rows: int, dtype: Any, shift: Array, scale: Array) -> None:
-        self._data = np.zeros((n_rows, len(shift)), dtype=dtype)
-        self._shift, self._scale = shift, scale
-
-    def put(self, feature: int, values: NDArray[Any]) -> None:
-        self._data[:, feature] = (values - self._shift[feature]) / self._scale[feature]
-
-    def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
-        own = slice(feature, feature + len(fill))
-        table = np.concatenate([np.eye(len(fill)), [fill]])  # the last row is for gaps
-        self._data[:, own] = ((table - self._shift[own]) / self._scale[own])[codes]
-
-    def finished(self) -> Array:
-        return self._data
-
-
-class _SparseSheet:
-    """Features as CSR: an entry per row and column, more for missing categories."""
-
-    def __init__(
-        self, n_rows: int, columns: Sequence[Column], dtype: Any, shift: Array, scale: Array
-    ) -> None:
-        width = sum(1 + one.has_indicator for one in columns)
-        self._shape, self._shift, self._scale = (n_rows, len(shift)), shift, scale
-        self._data = np.zeros((n_rows, width), dtype=dtype)
-        self._indices = np.zeros((n_rows, width), dtype=np.int32)
-        self._at = 0
-        self._more: list[sparse.csr_array] = []
-
-    def put(self, feature: int, values: NDArray[Any]) -> None:
-        scaled = (values - self._shift[feature]) / self._scale[feature]
-        self._data[:, self._at], self._indices[:, self._at] = scaled, feature
-        self._at += 1
-
-    def put_codes(self, feature: int, codes: IndexArray, fill: Sequence[float]) -> None:
-        scale = self._scale[feature : feature + len(fill)]  # zeros stay, nothing is subtracted
-        self._data[:, self._at] = np.append(1.0 / scale, 0.0)[codes]
-        self._indices[:, self._at] = feature + np.maximum(codes, 0)
-        self._at += 1
-        gaps = np.flatnonzero(codes < 0)
-        if len(gaps):
-            rows = np.repeat(gaps, len(fill))
-            features = np.tile(np.arange(feature, feature + len(fill)), len(gaps))
-            shares = np.tile((np.asarray(fill) / scale).astype(self._data.dtype), len(gaps))
-            more = sparse.coo_array((shares, (rows, features)), shape=self._shape)
-            self._more.append(sparse.csr_array(more))
-
-    def finished(self) -> Any:
-        n_rows, width = self._data.shape
-        kind = np.int32 if n_rows * width < 2**31 else np.int64
-        pointers = np.arange(n_rows + 1, dtype=kind) * width
-        parts = self._data.ravel(), self._indices.ravel().astype(kind, copy=False), pointers
-        found = sparse.csr_array(parts, shape=self._shape)
-        for more in self._more:
-            found = found + more
-        return found
-
-
-_Sheet = _DenseSheet | _SparseSheet
-
-
 def empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
     """Return which rows have no value at all, None if all have one."""
-    found = None if gaps is None or sparse.issparse(gaps) else gaps.all(axis=1)
-    return None if found is None or not found.any() else found
+    is_empty = None if gaps is None or sparse.issparse(gaps) else gaps.all(axis=1)
+    return None if is_empty is None or not is_empty.any() else is_empty
 
 
 def fill_gaps(data: Any, fills: Array) -> Expanded:
@@ -594,19 +537,10 @@ def to_unit_length(data: Any) -> None:
     data /= lengths[:, None].astype(data.dtype)
 
 
-def _in_double(tree: "Hierarchy") -> "Hierarchy":
-    """Return the same tree with all that is of features in float64."""
-
-    def double(rule: LinearRule) -> LinearRule:
-        parts = rule.weights, rule.center, rule.offsets
-        weights, center, offsets = (part.astype(np.float64) for part in parts)
-        return LinearRule(weights, center, offsets, rule.targets)
-
-    return replace(
-        tree,
-        rules=tuple(rule and double(rule) for rule in tree.rules),
-        means=None if tree.means is None else tree.means.astype(np.float64),
-    )
+def _in_double(rule: LinearRule) -> LinearRule:
+    parts = rule.weights, rule.center, rule.offsets
+    weights, center, offsets = (part.astype(np.float64) for part in parts)
+    return LinearRule(weights, center, offsets, rule.targets)
 
 
 def share_missing(

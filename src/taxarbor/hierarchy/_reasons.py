@@ -119,8 +119,8 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
     used = np.flatnonzero(contrast)
     # Features of a category stand side by side, and are one.
-    blocks = blocks_of(hierarchy)[used]
-    first = np.flatnonzero(np.diff(blocks, prepend=np.iinfo(np.intp).min))
+    columns = columns_of(hierarchy)[used]
+    first = np.flatnonzero(np.diff(columns, prepend=-1))
     is_alone = decider == parent and rule.n_scores == 2 and len(first) == 1
     rest = rest_mean(hierarchy, node)
     if not len(used):
@@ -272,10 +272,7 @@ def _share(value: float) -> float | None:
 
 
 class Category(NamedTuple):
-    """A column of categories, what stands for a gap, and where it and its features begin.
-
-    An indicator is one, too, whose values are that there is one, or none.
-    """
+    """A column of categories, what stands for a gap, and where it and its features begin."""
 
     name: str
     values: tuple[str, ...]
@@ -304,11 +301,6 @@ def category_of(hierarchy: "Hierarchy", feature: int) -> Category | None:
         return None
     place = int(encoding.owner[feature])
     column, first = encoding.columns[place], int(np.searchsorted(encoding.owner, place))
-    if feature - first >= column.n_values:
-        share = column.missing
-        return Category(
-            column.label, ("known", "unknown"), (1.0 - share, share), place, feature
-        )
     if not column.categories:
         return None
     # A value of these names is no gap.
@@ -316,10 +308,10 @@ def category_of(hierarchy: "Hierarchy", feature: int) -> Category | None:
     return Category(column.label, tuple(shown), column.fill, place, first)
 
 
-def blocks_of(hierarchy: "Hierarchy") -> IndexArray:
-    """Return the column of each feature, a negative number for those that say who has none."""
+def columns_of(hierarchy: "Hierarchy") -> IndexArray:
+    """Return the column of each feature."""
     encoding = hierarchy.encoding
-    return np.arange(hierarchy.n_features or 0) if encoding is None else encoding.blocks
+    return np.arange(hierarchy.n_features or 0) if encoding is None else encoding.owner
 
 
 def missing_shares(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Array:
@@ -348,8 +340,7 @@ def known_mean(hierarchy: "Hierarchy", node: int, *, beside: bool = False) -> Ar
     # Where rows were brought to length 1, gaps were, too, and are of all kinds.
     if missing is None or encoding is None or encoding.unit_length:
         return found
-    shares, blocks = missing_shares(hierarchy, node, beside=beside), blocks_of(hierarchy)
-    own = np.where(blocks >= 0, shares[blocks], 0.0)
+    own = missing_shares(hierarchy, node, beside=beside)[encoding.owner]
     is_some = own < 1.0
     known: Array = np.full(len(found), nan)
     rest = (found - own * encoding.fills)[is_some]

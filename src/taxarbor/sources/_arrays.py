@@ -42,23 +42,19 @@ class ArrayReader:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return self.stored.shape[0]
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return self.stored.shape[1] if self.chosen is None else len(self.chosen)
 
     def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        """Yield all rows in their order."""
         for first, last in block_ranges(self.n_rows, self.stored.row_bytes):
             title = f"{self.stored.name}, {row_range(first, last)}"
             load = partial(self._choose, partial(self.stored.read, first, last))
             yield Block(title, slice(first, last), load)
 
     def take(self, rows: IndexArray) -> Any:
-        """Return some rows."""
         if len(rows) == self.n_rows:
             return self._choose(self.stored.read_all)
         return self._choose(partial(self.stored.take, rows))
@@ -81,12 +77,10 @@ class NpyArray:
 
     @property
     def name(self) -> str:
-        """How messages name it."""
         return self.file.name
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row."""
         return self.shape[1] * self.dtype.itemsize
 
     def read(self, first: int, last: int) -> NDArray[Any]:
@@ -140,7 +134,6 @@ class MappedArray:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row."""
         return self.shape[1] * self.array.dtype.itemsize
 
     def read(self, first: int, last: int) -> NDArray[Any]:
@@ -152,7 +145,6 @@ class MappedArray:
         return _as_native(np.array(self.array, order="C"))
 
     def take(self, rows: IndexArray) -> NDArray[Any]:
-        """Return some of the rows."""
         return _as_native(np.array(self.array[rows]))
 
 

@@ -15,16 +15,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from taxarbor._errors import (
-    ClusterError,
-    InputError,
-    InputTypeError,
-    missing_extra,
-    named_by,
-)
+from taxarbor._errors import ClusterError, InputError, InputTypeError, missing_extra, named_by
 from taxarbor._types import Array, IndexArray
+from taxarbor.hierarchy._cells import library_of
 from taxarbor.sources._local import Reader, add_vectors, take_rows
-from taxarbor.sources._reader import columns_at
 from taxarbor.sources._sample import Sample, draw_rows
 
 FAN_IN = 8
@@ -35,7 +29,6 @@ FAN_IN = 8
 class DaskSource:
     """A Dask array or frame; see ``LocalSource``. Nothing is computed before it must be."""
 
-    is_lazy: ClassVar[bool] = True
     in_memory: ClassVar[bool] = False
 
     embedding: str | Reader | None = None
@@ -44,7 +37,7 @@ class DaskSource:
         self._X, self.names, self.n_columns = X, names, int(X.shape[1])
 
     @classmethod
-    def open(cls, X: Any, columns: Sequence[str] | None) -> "DaskSource":
+    def open(cls, X: Any) -> "DaskSource":
         """Return a collection as a source, or raise InputError."""
         try:
             import dask.array as da
@@ -52,19 +45,13 @@ class DaskSource:
         except ImportError as error:
             raise missing_extra("data of Dask", "dask[array,dataframe]") from error
         if isinstance(X, dd.DataFrame):
-            names = [str(name) for name in X.columns]
-            if columns is not None:
-                columns_at("X", columns, names)
-                X, names = X[[*columns]], [*columns]
-            if not names:
+            if not len(X.columns):
                 raise InputError("has no columns", "X")
-            return cls(X, names)
+            return cls(X, [str(name) for name in X.columns])
         if not isinstance(X, da.Array):
             message = f"must be an array or a frame of Dask, got a {type(X).__name__}"
             raise InputTypeError(f"{message}; X.to_frame() makes a frame of a series", "X")
         _check_chunks(X)
-        if columns is not None:
-            columns_at("X", columns, None)
         return cls(X, None)
 
     @cached_property
@@ -167,8 +154,8 @@ class DaskSource:
 
 
 def is_dask(X: Any) -> bool:
-    """Say whether something is a collection of Dask, without importing it."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+    """Say whether something is a collection of Dask."""
+    return library_of(X) in ("dask", "dask_expr")
 
 
 def _check_chunks(X: Any) -> None:

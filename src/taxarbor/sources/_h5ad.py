@@ -39,7 +39,6 @@ class H5adMatrix:
 
     @property
     def name(self) -> str:
-        """How messages name it."""
         return self.file.name
 
     def read(self, first: int, last: int) -> Any:
@@ -66,7 +65,6 @@ class H5adMatrix:
         return columns.tocsr()
 
     def take(self, rows: IndexArray) -> Any:
-        """Return some of the rows."""
         parts = []
         for first, last in block_ranges(self.shape[0], self.row_bytes):
             inside = rows[slice(*np.searchsorted(rows, (first, last)))] - first

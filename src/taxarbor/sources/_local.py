@@ -12,10 +12,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, named_by
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._cells import as_vectors
+from taxarbor.hierarchy._cells import as_vectors, column_names
 from taxarbor.sources._arrays import ArrayReader
 from taxarbor.sources._parquet import ParquetReader
-from taxarbor.sources._reader import Block, columns_at
+from taxarbor.sources._reader import Block
 from taxarbor.sources._sample import Sample, draw_rows
 
 FRAME_ROWS = 100_000
@@ -47,6 +47,7 @@ class Memory:
 
 
 Reader: TypeAlias = Memory | ArrayReader | ParquetReader
+"""Yields all rows in blocks, in their order, and takes some of them."""
 
 
 @final
@@ -57,8 +58,6 @@ class LocalSource:
     reader: Reader
     embedding: str | Reader | None = None
     """Where vectors of the rows are: in a column, or in rows of their own."""
-    is_lazy: ClassVar[bool] = False
-    """Arrays over all rows are NumPy arrays."""
 
     @property
     def n_rows(self) -> int:
@@ -201,34 +200,19 @@ def take_rows(table: Any, rows: IndexArray) -> Any:
     """Return rows of a table in memory, of the same type but for lists and odd formats."""
     if hasattr(table, "iloc"):
         return table.iloc[rows]
-    if hasattr(table, "column_names"):  # of pyarrow
-        return table.take(rows)
     if hasattr(table, "tocsr"):
         return table.tocsr()[rows]  # which is the table itself where it is CSR
     return (table if hasattr(table, "shape") else np.asarray(table))[rows]
 
 
-def open_memory(X: Any, columns: Sequence[str] | None) -> LocalSource:
+def open_memory(X: Any) -> LocalSource:
     """Return an array-like, a sparse matrix or a frame as a source; cells are not read."""
     try:
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
     except (TypeError, IndexError):
         message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
-        if hasattr(X, "collect"):
-            message = "is a lazy frame; pass X.collect()"
         raise InputTypeError(message, "X") from None
     except ValueError as error:  # rows of different lengths
         raise InputError(f"is no table: {error}", "X") from error
-    names = column_names(X)
-    if columns is not None:
-        columns_at("X", columns, names)
-        X = X.select([*columns]) if hasattr(X, "select") else X[[*columns]]
-        names, n_columns = [*columns], len(columns)
-    return LocalSource(Memory(X, n_rows, n_columns, names))
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a frame, None for what has none."""
-    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
-    return None if names is None else [str(name) for name in names]
+    return LocalSource(Memory(X, n_rows, n_columns, column_names(X)))

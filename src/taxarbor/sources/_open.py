@@ -12,14 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.sparse import issparse
 
-from taxarbor._errors import (
-    FileFormatError,
-    InputError,
-    InputTypeError,
-    counted,
-    missing_extra,
-)
-from taxarbor.hierarchy._cells import as_vectors, is_anndata
+from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
+from taxarbor.hierarchy._cells import as_frame, as_vectors, is_anndata
 from taxarbor.sources._arrays import ArrayReader, choose_columns, open_memmap, open_npy
 from taxarbor.sources._dask import DaskSource, is_dask
 from taxarbor.sources._h5ad import H5adMatrix, list_obsm, make_unique, open_h5ad, open_obsm
@@ -48,7 +42,7 @@ def open_source(
         Parquet files. Objects with ``__arrow_c_stream__`` are read into memory. Of AnnData
         the matrix ``X`` is used. A source is returned as it is.
     columns : sequence of str, optional
-        The columns to use, by name; all by default.
+        The columns of a file to use, by name; all by default.
     format : {"npy", "parquet", "h5ad"}, optional
         Of a file whose name does not say it.
     embedding : array-like, path of a .npy file, str or reader, optional
@@ -72,43 +66,40 @@ def open_source(
     >>> source.sample(10, seed=0).rows
     array([0, 1])
     """
-    source = X if isinstance(X, LocalSource | DaskSource) else _open(X, columns, format)
+    if isinstance(X, str | os.PathLike):
+        source: Source = LocalSource(_open_path(X, columns, format))
+    else:
+        source = X if isinstance(X, LocalSource | DaskSource) else _open(X)
     if embedding is None:
         return source
     try:
-        found = _open_embedding(embedding, X, source)
+        vectors = _open_embedding(embedding, X, source)
     except (FileFormatError, OSError) as error:
         raise InputError(f"cannot be read: {error}", "embedding") from error
-    if not isinstance(found, str) and found.n_rows != source.n_rows:
-        sizes = f"has {counted(found.n_rows, 'row')}, and X has {source.n_rows:,}"
+    if not isinstance(vectors, str) and vectors.n_rows != source.n_rows:
+        sizes = f"has {counted(vectors.n_rows, 'row')}, and X has {source.n_rows:,}"
         raise InputError(f"{sizes}; give a vector for each row of X", "embedding")
     if isinstance(source, LocalSource):
-        return replace(source, embedding=found)
+        return replace(source, embedding=vectors)
     source = copy(source)
-    source.embedding = found
+    source.embedding = vectors
     return source
 
 
-def _open(X: Any, columns: Sequence[str] | None, format: str | None) -> Source:
-    if isinstance(X, str | os.PathLike):
-        return LocalSource(_open_path(X, columns, format))
+def _open(X: Any) -> Source:
     if is_dask(X):
-        return DaskSource.open(X, columns)
+        return DaskSource.open(X)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X._mmap is not None:  # type: ignore[attr-defined]
-        return LocalSource(choose_columns(open_memmap(X), None, columns))
+        return LocalSource(ArrayReader(open_memmap(X)))
     ds = sys.modules.get("pyarrow.dataset")
     if ds is not None and isinstance(X, ds.Dataset):
-        return LocalSource(open_dataset(X, columns))
+        return LocalSource(open_dataset(X))
     if is_anndata(X):
         if X.isbacked:
             raise InputTypeError("is backed by a file; pass the path of the file", "X")
         names = make_unique([*map(str, X.var_names)])
         return LocalSource(Memory(X.X, X.n_obs, X.n_vars, names))
-    if type(X).__module__.partition(".")[0] == "narwhals":
-        X = X.to_native()
-    if hasattr(X, "__arrow_c_stream__") and not _is_frame(X):
-        X = _materialize(X)
-    return open_memory(X, columns)
+    return open_memory(as_frame(X))
 
 
 def stored_format(path: str | os.PathLike[str]) -> str | None:
@@ -164,7 +155,7 @@ def _open_vectors(embedding: Any) -> Memory:
         remedy = "pass a dense NumPy array, or name a column of X that holds vectors"
         raise InputTypeError(f"is {kind}; {remedy}", "embedding")
     try:
-        array = embedding if isinstance(embedding, np.ndarray) else np.asarray(embedding)
+        array = np.asarray(embedding)
     except ValueError as error:  # rows of different lengths
         raise InputError(f"is no matrix of numbers: {error}", "embedding") from error
     if array.ndim == 1 and array.dtype == object and len(array):
@@ -175,21 +166,3 @@ def _open_vectors(embedding: Any) -> Memory:
         expected = "must have the shape (n_rows, n_dimensions)"
         raise InputError(f"{expected}, got {array.shape}", "embedding")
     return Memory(array, len(array), array.shape[1], None)
-
-
-def _is_frame(X: Any) -> bool:
-    """Say whether something is a frame of pandas or like one, of polars or of pyarrow."""
-    library = type(X).__module__.partition(".")[0]
-    return hasattr(X, "iloc") or (library in ("polars", "pyarrow") and hasattr(X, "shape"))
-
-
-def _materialize(X: Any) -> Any:
-    """Return the rows of an object that exports a stream of Arrow, as a table of pyarrow."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise missing_extra("reading a stream of Arrow", "pyarrow") from error
-    try:
-        return pa.table(X)
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error

@@ -125,16 +125,13 @@ class ParquetReader:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return sum(fragment.n_rows for fragment in self.fragments)
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return len(self.names)
 
     def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        """Yield all rows in their order."""
         for name, first, batch, context in self._batches(use_threads):
             load = partial(_load, batch, context)
             yield Block(name, slice(first, first + len(batch)), load)
@@ -257,7 +254,7 @@ def open_parquet(
     return _open_fragments(fragments[0].name, fragments, schema, columns)
 
 
-def open_dataset(dataset: Any, columns: Sequence[str] | None = None) -> ParquetReader:
+def open_dataset(dataset: Any) -> ParquetReader:
     """Return a reader of a dataset of pyarrow, in its own order."""
     _, LocalFileSystem = _import_arrow()
     check_unique("the dataset", dataset.schema.names)
@@ -272,7 +269,7 @@ def open_dataset(dataset: Any, columns: Sequence[str] | None = None) -> ParquetR
         is_local = path and isinstance(fragment.filesystem, LocalFileSystem)
         name = base_name(path) if path else f"fragment {number}"
         opened.append(Fragment.open(fragment, name, File.open(path) if is_local else None))
-    return _open_fragments("the dataset", opened, dataset.schema, columns)
+    return _open_fragments("the dataset", opened, dataset.schema, None)
 
 
 def _find_files(folder: str | os.PathLike[str]) -> Iterator[Path]:

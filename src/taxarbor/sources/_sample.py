@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor import native
-from taxarbor._errors import InputError
 from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
 
@@ -84,9 +83,6 @@ def draw_rows(
         rows, _ = _lowest(n_rows, n, node_seed(seed, ()), None)
         return np.sort(rows), None
     weights = np.asarray(weights)
-    if weights.shape != (n_rows,):
-        message = f"must have shape ({n_rows},), one weight per row, got {weights.shape}"
-        raise InputError(message, "sample_weight")
     if np.count_nonzero(weights) <= n:
         rows = np.flatnonzero(weights)
         return rows, weights[rows].astype(np.float64)

@@ -54,15 +54,15 @@ class SeenFeatures:
     @property
     def names(self) -> list[str] | None:
         """The names as plain strings, where there are any."""
-        found = self.feature_names_in_
-        return None if found is None else [str(name) for name in found]
+        names = self.feature_names_in_
+        return None if names is None else [str(name) for name in names]
 
     @property
     def attributes(self) -> dict[str, Any]:
         """What to set on the estimator."""
-        found = {"n_features_in_": self.n_features_in_}
+        seen = {"n_features_in_": self.n_features_in_}
         names = self.feature_names_in_
-        return found if names is None else found | {"feature_names_in_": names}
+        return seen if names is None else seen | {"feature_names_in_": names}
 
 
 def check_array(estimator: Any, X: Any, *, allow_nan: bool) -> tuple[Any, SeenFeatures]:
@@ -89,12 +89,12 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
     except (TypeError, ValueError, OverflowError) as error:
         raise InputTypeError(f"must hold numbers: {error}", name) from error
     if weights.shape != (n_rows,):
-        told = f"one number for each of {counted(n_rows, 'row')}; got shape {weights.shape}"
-        raise InputError(f"must hold {told}", name)
+        expected = f"must hold one number for each of {counted(n_rows, 'row')}"
+        raise InputError(f"{expected}; got shape {weights.shape}", name)
     wrong = np.flatnonzero(~((weights >= 0.0) & (weights < math.inf)))
     if len(wrong):
-        told = f"row {wrong[0]} has {weights[wrong[0]]:g}"
-        raise InputError(f"must be finite and not negative; {told}", name)
+        value = f"row {wrong[0]} has {weights[wrong[0]]:g}"
+        raise InputError(f"must be finite and not negative; {value}", name)
     if not weights.any():
         raise InputError("is zero for all rows: none would count", name)
     if np.count_nonzero(weights) < 2:
@@ -152,8 +152,8 @@ def validate_data(
     if is_frame(X):
         refuse_repeated_names(X.columns)
     elif len(shape := np.asarray(X).shape) > 2:
-        told = f"two dimensions, (n_rows, n_features), got shape {shape}"
-        raise InputError(f"must have {told}", "X")
+        expected = "must have two dimensions, (n_rows, n_features)"
+        raise InputError(f"{expected}, got shape {shape}", "X")
     if KNOWS_FRAMES or hasattr(X, "__dataframe__") or not is_frame(X):
         return validation.validate_data(
             estimator, X, reset=reset, skip_check_array=skip_check_array, **options
@@ -168,8 +168,8 @@ def refuse_repeated_names(names: Iterable[Hashable]) -> None:
     """Raise InputError where two columns have one name."""
     repeated = [repr(name) for name, count in Counter(names).items() if count > 1]
     if repeated:
-        told = f"has more than one column called {some(repeated, 5)}"
-        raise InputError(f"{told}; make the names different", "X")
+        problem = f"has more than one column called {some(repeated, 5)}"
+        raise InputError(f"{problem}; make the names different", "X")
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:
@@ -207,16 +207,15 @@ def check_noise(value: Any) -> float:
     """Return the share of rows that may be noise."""
     share = check_strength("noise", value)
     if share > 0.5:
-        told = f"got {share:g}"
-        raise InputError(f"must be a share of the rows from 0 to 0.5; {told}", "noise")
+        raise InputError(f"must be a share of the rows from 0 to 0.5; got {share:g}", "noise")
     return share
 
 
 def check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> None:
     """Raise InputError unless the value is one of the choices."""
     if value not in choices:
-        told = ", ".join(map(repr, choices))
-        raise InputError(f"must be one of {told}; got {value!r}", name)
+        expected = ", ".join(map(repr, choices))
+        raise InputError(f"must be one of {expected}; got {value!r}", name)
 
 
 def check_balance(value: Any, n_children: int) -> tuple[float, float]:
@@ -260,7 +259,7 @@ def _checked(
         X = unmasked(X)
         if issparse(X):
             check_structure(X)
-        found: Any = validate_data(
+        data: Any = validate_data(
             estimator,
             X,
             reset=reset,
@@ -270,10 +269,10 @@ def _checked(
             ensure_min_samples=ensure_min_samples,
             ensure_all_finite=ensure_all_finite,
         )
-    if issparse(X) and not found.has_canonical_format:
-        found = found.copy()  # the user's stays as it is
-        found.sum_duplicates()
-    return found
+    if issparse(X) and not data.has_canonical_format:
+        data = data.copy()  # the user's stays as it is
+        data.sum_duplicates()
+    return data
 
 
 @contextmanager
@@ -312,14 +311,14 @@ def check_range(data: Any, parameter: str = "X") -> None:
         spread = float(rows.spread().max(initial=0.0))
     if not (spread == 0.0 or low <= spread <= high):
         verb = "multiply" if spread < low else "divide"
-        told = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
+        much = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
         raise InputError(
-            f"varies {told} in {name}, where it should vary by {low:.0e} to {high:.0e}, so "
+            f"varies {much} in {name}, where it should vary by {low:.0e} to {high:.0e}, so "
             f"that sums of powers fit; {verb} it by a constant first",
             parameter,
         )
     farthest = float(np.abs(rows.center).max(initial=0.0))
     if farthest > most:
-        told = f"has a column whose mean is about {farthest:.0e}, in {name}"
-        told = f"{told} at most {most:.0e}; subtract a constant first"
-        raise InputError(told, parameter)
+        problem = f"has a column whose mean is about {farthest:.0e}, in {name}"
+        remedy = f"where it should be at most {most:.0e}; subtract a constant first"
+        raise InputError(f"{problem}, {remedy}", parameter)

@@ -13,18 +13,7 @@ from taxarbor.hierarchy._cells import as_frame, as_table, is_frame
 from taxarbor.hierarchy._encoding import Encoding, Expanded, share_missing
 from taxarbor.hierarchy._repeats import repeats_of
 from taxarbor.tables._checks import check_choice, check_weights, input_errors, validate_data
-from taxarbor.tables._profile import FROM_DTYPE, make_encoding, profile_table
-
-MISSING = ("mean", "indicator", "error")
-SCALES = ("auto", "standard", "robust", None)
-METRICS = ("euclidean", "cosine")
-
-
-def check_encoder(encoder: "TableEncoder") -> None:
-    """Raise InputError if a parameter is none of its choices."""
-    check_choice("missing", encoder.missing, MISSING)
-    check_choice("scale", encoder.scale, SCALES)
-    check_choice("metric", encoder.metric, METRICS)
+from taxarbor.tables._profile import FROM_DTYPE, make_encoding
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,10 +32,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    missing : {"mean", "indicator", "error"}, default="mean"
-        How missing values are imputed. "mean": by the mean of the column, or the share of each
-        category. "indicator": the same, and one more feature marks the rows. "error": they
-        raise an error.
+    missing : {"mean", "error"}, default="mean"
+        "mean": missing values are imputed by the mean of the column, or the share of each
+        category. "error": they raise an error.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categorical: "from_dtype", those of a frame that are text or of type
         category, if text has few values (50 at most, each twice on average); or their names,
@@ -55,11 +43,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     date_features : "from_dtype", array-like or None, default=None
         Which columns of dates to use, as year, month and weekday: all of a date type, or
         named as above.
-    scale : {"auto", "standard", "robust"} or None, default="auto"
-        "standard": numbers to variance 1. "robust": to the interquartile range.
-        None: nothing is scaled. "auto": to variance 1 where there are categories, or where
-        columns differ in unit: one holds 90 % of the variance, or a third of them less than
-        1 % of the mean variance each, and so would hardly count; else not.
+    scale : {"auto", "standard"} or None, default="auto"
+        "standard": numbers to variance 1, which outliers have no part in. None: nothing is
+        scaled. "auto": to variance 1 where there are categories, or where columns differ in
+        unit: one holds 90 % of the variance, or a third of them less than 1 % of the mean
+        variance each, and so would hardly count; else not.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine": each row is normalized to length 1, so that only its direction counts; for
         numbers, which are not scaled then. Thresholds are parts of the length.
@@ -89,10 +77,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        missing: Literal["mean", "indicator", "error"] = "mean",
+        missing: Literal["mean", "error"] = "mean",
         categorical_features: Any = FROM_DTYPE,
         date_features: Any = None,
-        scale: Literal["auto", "standard", "robust"] | None = "auto",
+        scale: Literal["auto", "standard"] | None = "auto",
         metric: Literal["euclidean", "cosine"] = "euclidean",
     ) -> None:
         self.missing = missing
@@ -123,12 +111,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             If a parameter or the table cannot be used; the message says which, and why.
         """
-        check_encoder(self)
+        check_choice("missing", self.missing, ("mean", "error"))
+        check_choice("scale", self.scale, ("auto", "standard", None))
+        check_choice("metric", self.metric, ("euclidean", "cosine"))
         table = self._checked(X, reset=True)
         weights = check_weights(sample_weight, table.shape[0])
         # What a fit will see.
         counts = None if weights is None else repeats_of(weights)
-        self.encoding_ = make_encoding(profile_table(table, self, counts), self)
+        self.encoding_ = make_encoding(table, self, counts)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -190,5 +180,5 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             is_listed = isinstance(X, list | tuple) or np.ma.isMaskedArray(X)
             kept = as_table(X) if is_listed else X
             options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr", "reset": reset}
-            found = validate_data(self, kept, ensure_all_finite=False, **options)
-        return kept if np.ma.isMaskedArray(kept) else found
+            data = validate_data(self, kept, ensure_all_finite=False, **options)
+        return kept if np.ma.isMaskedArray(kept) else data

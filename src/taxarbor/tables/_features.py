@@ -68,8 +68,8 @@ def make_features(
     X, encoder = as_frame(X), estimator.encoder
     is_auto = isinstance(encoder, str) and encoder == "auto"
     if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Encoding)):
-        told = f'must be "auto", None or a TableEncoder; got {encoder!r}'
-        raise InputTypeError(told, "encoder")
+        problem = f'must be "auto", None or a TableEncoder; got {encoder!r}'
+        raise InputTypeError(problem, "encoder")
     if isinstance(encoder, Encoding):  # whose rows these are, encoded already
         data, seen = check_array(estimator, X, allow_nan=False)
         return Features(data, seen, owner=_find_owner(encoder), is_readable=encoder.is_readable)
@@ -82,7 +82,7 @@ def make_features(
             check_range(data)
             return Features(data, seen)
     if is_auto:
-        is_table = is_frame(X) or _has_text(X)
+        is_table = is_frame(X) or any(isinstance(cell, str) for cell in _objects(X))
         encoder = TableEncoder(scale="auto" if is_table else None)
     encoder = clone(encoder).fit(X, sample_weight=sample_weight)
     encoder.encoding_ = encoder.encoding_.equalize_columns()
@@ -95,8 +95,8 @@ def _encode(encoder: TableEncoder, X: Any, is_auto: bool, embedding: str | None)
     if empty is not None:
         n_empty = int(empty.sum())
         verb = "takes" if n_empty == 1 else "take"
-        told = f"{counted(n_empty, 'row')} without any value {verb} no part in the fit"
-        encoding = replace(encoding, notes=(*encoding.notes, told))
+        note = f"{counted(n_empty, 'row')} without any value {verb} no part in the fit"
+        encoding = replace(encoding, notes=(*encoding.notes, note))
     if data.shape[0] < 2:
         raise InputError("has 1 row (n_samples=1), and 2 are needed at least", "X")
     check_range(data)
@@ -115,8 +115,10 @@ def _encode(encoder: TableEncoder, X: Any, is_auto: bool, embedding: str | None)
 
 def _warn(encoding: Encoding) -> None:
     """Warn of what was done to a table, if anything was."""
-    told = some([f"{name} ({reason})" for name, reason in encoding.dropped], 10)
-    notes = [*encoding.notes, *([f"left out: {told}"] if told else [])]
+    notes = [*encoding.notes]
+    if encoding.dropped:
+        reasons = [f"{name} ({reason})" for name, reason in encoding.dropped]
+        notes.append(f"left out: {some(reasons, 10)}")
     if notes:
         warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
 
@@ -134,18 +136,12 @@ def _has_nan(data: Any) -> bool:
 
 def _may_be_numbers(X: Any) -> bool:
     """Say whether data are numbers and nothing else, or a list that may be."""
-    if is_plain(X):
-        return True
     if is_frame(X) or np.ma.isMaskedArray(X):
         return False
     return not any(cell is None or isinstance(cell, str) for cell in _objects(X))
 
 
-def _has_text(X: Any) -> bool:
-    return not is_plain(X) and any(isinstance(cell, str) for cell in _objects(X))
-
-
 def _objects(X: Any) -> Any:
     """Return the cells of a list or an array of objects or text; none of other data."""
-    is_listed = isinstance(X, list | tuple | np.ndarray)
+    is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
     return np.asarray(X, dtype=object).ravel() if is_listed else ()

@@ -22,22 +22,9 @@ import numpy as np
 from taxarbor._errors import FileFormatError, NamelessError, counted, missing_extra, some
 from taxarbor._types import Array
 from taxarbor.sources._parquet import open_parquet
-from taxarbor.sources._reader import (
-    MAX_NAMED,
-    REQUESTED,
-    as_texts,
-    check_present,
-    check_unique,
-)
+from taxarbor.sources._reader import MAX_NAMED, REQUESTED, as_texts, check_present, check_unique
 from taxarbor.tables._profile import DATE, are_few, is_identifier
-from taxarbor.tables._table import (
-    Request,
-    Table,
-    Where,
-    as_labels,
-    by_position,
-    infinite_cells,
-)
+from taxarbor.tables._table import Request, Table, as_labels, by_position, infinite_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,12 +94,15 @@ class Columns:
     """The column that may be an index that came along."""
     coded: frozenset[str] = frozenset()
     """Columns of text that come as categories, of however many values."""
-    spells_numbers: bool = False
-    """Whether text may be numbers, as all of csv is text."""
-    where: Where = by_position
-    has_names: bool = True
-    has_decimal_comma: bool = False
-    notes: tuple[str, ...] = ()
+    text: "_Text | None" = None
+    """The text of a csv file, in which text may be numbers."""
+
+    def where(self, row: int) -> str:
+        """Return where in the file a row is, for messages."""
+        if self.text is None:
+            return by_position(row)
+        with self.request.reading("csv"):
+            return f"line {self.text.line_of(row)}"
 
 
 def read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
@@ -162,24 +152,9 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
         if index is not None and index not in (request.columns or ()):
             texts.append(index)
         frame = text.parse(request, texts)
-
-    def where(row: int) -> str:
-        with request.reading("csv"):
-            return f"line {text.line_of(row)}"
-
-    columns = Columns(
-        request,
-        len(frame),
-        ((str(name), cells) for name, cells in frame.items() if name not in texts),
-        {name: as_texts(frame[name].tolist()) for name in texts},
-        index,
-        spells_numbers=True,
-        where=where,
-        has_names=text.has_header,
-        has_decimal_comma=text.separator == ";",
-        notes=text.notes,
-    )
-    return _table(columns)
+    cells = ((str(name), cells) for name, cells in frame.items() if name not in texts)
+    as_text = {name: as_texts(frame[name].tolist()) for name in texts}
+    return _table(Columns(request, len(frame), cells, as_text, index, text=text))
 
 
 @final
@@ -299,6 +274,7 @@ def _table(columns: Columns) -> Table:
     import pandas as pd
 
     request, requested = columns.request, columns.request.columns
+    has_names = columns.text is None or columns.text.has_header
     if not columns.n_rows:
         raise request.error("has no rows")
     kept, dropped = _typed_columns(columns)
@@ -306,7 +282,7 @@ def _table(columns: Columns) -> Table:
     texts, index = dict(columns.texts), columns.index
     index = index if index in dropped else None
     ids = request.id_column or index
-    if ids is None and columns.has_names and len(kept) > 1:
+    if ids is None and has_names and len(kept) > 1:
         ids = _names_of_rows({k: v for k, v in kept.items() if k not in (requested or ())})
         if ids is not None:
             texts[ids] = as_texts(kept.pop(ids).tolist())
@@ -315,24 +291,25 @@ def _table(columns: Columns) -> Table:
         if refused:
             reason = dropped[refused[0]]
             raise request.error(f"has no use for the column {refused[0]!r}: {reason}")
-        dropped |= dict.fromkeys(kept.keys() - {*requested}, "not among the requested columns")
+        others = [name for name in kept if name not in requested]
+        dropped |= dict.fromkeys(others, "not among the requested columns")
         kept = {name: kept[name] for name in requested}
     left_out = tuple(sorted(dropped.items(), key=lambda pair: pair[1] != FORMATTED))
     if not kept:
         reasons = some([f"{name!r} ({reason})" for name, reason in left_out], MAX_NAMED)
         raise request.error("has no column to use" + f": {reasons}" * bool(reasons))
     X = pd.DataFrame(kept, copy=False)
-    if not columns.has_names:
+    if not has_names:
         X.columns = pd.RangeIndex(X.shape[1])
     X.attrs[REQUESTED] = requested or ()
     labels = request.label_column
     return Table(
         X,
-        tuple(kept) if columns.has_names else None,
+        tuple(kept) if has_names else None,
         None if ids is None else texts[ids],
         None if labels is None else as_labels(texts[labels]),
         left_out,
-        columns.notes,
+        () if columns.text is None else columns.text.notes,
         None if ids == index else ids,
     )
 
@@ -408,10 +385,9 @@ def _from_text(
     counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
     texts = [value.strip() if n else "" for value, n in zip(values, counts, strict=True)]
     n_cells = int(counts[[bool(text) for text in texts]].sum())
-    if columns.spells_numbers:
-        numbers = _spelled(columns, cells, codes, counts, texts)
-        if numbers is not None:
-            return _finite(columns, str(cells.name), pd.Series(numbers[codes]))
+    numbers = _parse_numbers(columns, cells, codes, counts, texts)
+    if numbers is not None:
+        return _finite(columns, str(cells.name), pd.Series(numbers[codes]))
     present = {text: code for code, text in enumerate(sorted({*texts} - {""}))}
     if present and all(DATE.fullmatch(text) for text in present):
         with suppress(ValueError):  # where there is no such day
@@ -427,14 +403,15 @@ def _from_text(
     return cells.astype(values.dtype)
 
 
-def _spelled(
+def _parse_numbers(
     columns: Columns, cells: "pd.Series", codes: Any, counts: Any, texts: list[str]
 ) -> Array | None:
     """Return the numbers that texts spell, NaN for missing values; None if they spell none."""
-    comma = columns.has_decimal_comma
-    if any(re.fullmatch(r"0\d+", text) for text in texts):  # codes, such as of places
+    is_code = any(re.fullmatch(r"0\d+", text) for text in texts)  # such as of places
+    if columns.text is None or is_code:
         return None
-    read = [as_number(text.replace(",", ".") if comma else text) for text in texts]
+    comma = "," if columns.text.separator == ";" else "."
+    read = [as_number(text.replace(comma, ".")) for text in texts]
     is_number = np.array([number is not None for number in read], dtype=bool)
     is_missing = np.array([text.casefold() in MISSING_NUMBERS for text in texts], dtype=bool)
     odd = np.flatnonzero(~(is_number | is_missing))

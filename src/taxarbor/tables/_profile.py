@@ -7,6 +7,7 @@ the finished :class:`~taxarbor.hierarchy._encoding.Encoding`.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -30,10 +31,9 @@ from taxarbor.hierarchy._cells import (
     list_cells,
     text_of,
 )
-from taxarbor.hierarchy._encoding import KINDS, WEEKDAYS, Column, Encoding, date_parts
+from taxarbor.hierarchy._encoding import WEEKDAYS, Column, Encoding, date_parts
 from taxarbor.hierarchy._words import format_number
 from taxarbor.sources._reader import REQUESTED
-from taxarbor.tables._checks import refuse_repeated_names
 
 if TYPE_CHECKING:
     from taxarbor.tables._encoder import TableEncoder
@@ -92,64 +92,82 @@ class ColumnStats:
     ----------
     column : Column
         What it becomes, with its mean or the shares of its categories.
-    std, median, robust_std : float
-        Standard deviation, median, and the interquartile range by that of a normal
-        distribution of variance 1; zero for categories.
+    std : float
+        Standard deviation; zero for categories.
     n_rare : int
         Values that are too rare to be categories.
     """
 
     column: Column
     std: float = 0.0
-    median: float = 0.0
-    robust_std: float = 0.0
     n_rare: int = 0
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class TableProfile:
-    """The columns of a table: those that are used, and those that are not, with the reason."""
-
-    n_columns: int
-    has_names: bool
-    is_sparse: bool
-    used: tuple[ColumnStats, ...]
-    dropped: tuple[tuple[str, str], ...] = ()
-
-
-def profile_table(
-    table: Any, encoder: "TableEncoder", counts: IndexArray | None = None
-) -> TableProfile:
-    """Find the types and statistics of all columns.
+def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None) -> Encoding:
+    """Decide what the columns of a table become, and how they are scaled.
 
     Parameters
     ----------
     table : frame, array or sparse matrix of shape (n_rows, n_columns)
         The table.
     encoder : TableEncoder
-        Its parameters say which columns are categorical, and which dates are used.
-    counts : int array of shape (n_rows,), optional
-        How often each row counts; once by default.
+        Its parameters say which columns are categorical, which dates are used, and more.
+    counts : int array of shape (n_rows,) or None
+        How often each row counts; once if None.
 
     Raises
     ------
     InputError
-        If a column cannot be used in the way that was asked for.
+        If no column can be used, or one not in the way that was asked for.
     """
-    found = column_names(table)
-    names = found or [f"x{at}" for at in range(table.shape[1])]
-    refuse_repeated_names(names)
+    given_names = column_names(table)
+    names = given_names or [f"x{at}" for at in range(table.shape[1])]
+    used, dropped = _profile_columns(table, names, encoder, counts, given_names is not None)
+    if not used:
+        reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
+        raise InputError(f"has no column to use: {reasons}", "X")
+    columns = tuple(one.column for one in used)
+    with_gaps = [repr(one.label) for one in columns if one.missing]
+    if with_gaps and encoder.missing == "error":
+        problem = f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}"
+        raise InputError(f"{problem}; fill them", "X", (", or choose another", "missing"))
+    if encoder.metric == "cosine":
+        _check_cosine(columns, encoder.scale)
+    reason_to_scale = _find_reason_to_scale(used, encoder)
+    n_features = sum(one.n_features for one in columns)
+    shift, scale = np.zeros(n_features), np.ones(n_features)
+    encoding = Encoding(columns, len(names), given_names is not None, shift, scale)
+    if reason_to_scale is not None:
+        scales = (_scale_column(one, issparse(table), encoding.is_sparse) for one in used)
+        shift, scale = np.array([*chain(*scales)]).T
+    return replace(
+        encoding,
+        shift=shift,
+        scale=scale,
+        unit_length=encoder.metric == "cosine",
+        refuses_gaps=encoder.missing == "error",
+        dropped=dropped,
+        notes=tuple(_describe_encoding(used, reason_to_scale, encoder.metric)),
+    )
+
+
+def _profile_columns(
+    table: Any,
+    names: Sequence[str],
+    encoder: "TableEncoder",
+    counts: IndexArray | None,
+    may_have_identifiers: bool,
+) -> tuple[list[ColumnStats], tuple[tuple[str, str], ...]]:
+    """Return the columns that are used, and those that are not, with the reason."""
     if issparse(table):
-        used = tuple(_profile_sparse(table, names, counts))
-        return TableProfile(len(names), found is not None, True, used)
+        return [*_profile_sparse(table, names, counts)], ()
     reader = _ColumnReader(
         _select("categorical_features", encoder.categorical_features, names),
         _select("date_features", encoder.date_features, names),
         frozenset(getattr(table, "attrs", {}).get(REQUESTED, ())),
         counts,
         table.shape[0] if counts is None else int(counts.sum()),
-        may_have_identifiers=found is not None,
+        may_have_identifiers=may_have_identifiers,
         needs_variance=encoder.scale is not None and encoder.metric != "cosine",
     )
     stats: list[ColumnStats] = []
@@ -166,53 +184,7 @@ def profile_table(
     for name, reason in dropped:
         if name in reader.asked:
             raise InputError(f"has no use for the column {name!r}: {reason}", "X")
-    return TableProfile(len(names), found is not None, False, tuple(stats), tuple(dropped))
-
-
-def make_encoding(profile: TableProfile, encoder: "TableEncoder") -> Encoding:
-    """Decide what the columns become and how they are scaled, or raise InputError."""
-    if not profile.used:
-        told = some([f"{name!r} ({why})" for name, why in profile.dropped], 5)
-        raise InputError(f"has no column to use: {told}", "X")
-    columns = tuple(one.column for one in profile.used)
-    with_gaps = [repr(one.label) for one in columns if one.missing]
-    if with_gaps and encoder.missing == "error":
-        told = f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}"
-        raise InputError(f"{told}; fill them", "X", (", or choose another", "missing"))
-    if with_gaps and encoder.missing == "indicator":
-        if profile.is_sparse:
-            raise InputError('must not be "indicator" for a sparse matrix', "missing")
-        columns = tuple(
-            replace(one, has_indicator=one.missing > 0 and one.kind not in KINDS[3:])
-            for one in columns
-        )
-    if encoder.metric == "cosine":
-        _check_cosine(columns, encoder.scale)
-    reason = _find_reason_to_scale(profile.used, encoder)
-    n_features = sum(one.n_features for one in columns)
-    plain = np.zeros(n_features), np.ones(n_features)
-    unscaled = Encoding(columns, profile.n_columns, profile.has_names, *plain)
-    shift, scale = plain
-    if reason is not None:
-        centers_categories = not unscaled.is_sparse
-        pairs = zip(columns, profile.used, strict=True)
-        scaling = [
-            pair
-            for one, stats in pairs
-            for pair in _scale_column(
-                one, stats, encoder.scale == "robust", profile.is_sparse, centers_categories
-            )
-        ]
-        shift, scale = np.array(scaling).T
-    return replace(
-        unscaled,
-        shift=shift,
-        scale=scale,
-        unit_length=encoder.metric == "cosine",
-        refuses_gaps=encoder.missing == "error",
-        dropped=profile.dropped,
-        notes=tuple(_describe_encoding(columns, profile.used, reason, encoder.metric)),
-    )
+    return stats, tuple(dropped)
 
 
 # Which columns
@@ -223,16 +195,16 @@ def _select(parameter: str, given: Any, names: Sequence[str]) -> Selection:
     if given is None or (isinstance(given, str) and given == FROM_DTYPE):
         return given
     if isinstance(given, str):
-        told = f'must be "{FROM_DTYPE}", None, or names of columns in a list; got {given!r}'
-        raise InputError(told, parameter)
+        problem = f'must be "{FROM_DTYPE}", None, or names of columns in a list; got {given!r}'
+        raise InputError(problem, parameter)
     chosen = np.asarray(given)
     if chosen.ndim != 1 or (chosen.dtype.kind not in "biuUO" and chosen.size):
-        told = f"must be names or places of columns, or a mask; got {given!r}"
-        raise InputTypeError(told, parameter)
+        problem = f"must be names or places of columns, or a mask; got {given!r}"
+        raise InputTypeError(problem, parameter)
     if chosen.dtype.kind == "b":
         if len(chosen) != len(names):
-            told = f"is a mask of {len(chosen)}, and X has {len(names)} columns"
-            raise InputError(told, parameter)
+            problem = f"is a mask of {len(chosen)}, and X has {len(names)} columns"
+            raise InputError(problem, parameter)
         return frozenset(np.flatnonzero(chosen).tolist())
     place_of = {name: place for place, name in enumerate(names)}
     places = []
@@ -298,7 +270,7 @@ class _ColumnReader:
 
     def read_vectors(self, table: Any, names: Sequence[str]) -> list[ColumnStats]:
         """Return the statistics of all numbers of the columns of vectors."""
-        found = []
+        stats = []
         for place, name in enumerate(names):
             cells = column(table, place)
             if find_kind(cells)[0] == "vector":
@@ -307,8 +279,8 @@ class _ColumnReader:
                 squares = np.average(np.square(matrix - means), axis=0, weights=self.counts)
                 for part, mean in enumerate(means.tolist()):
                     one = Column(name, place, "vector", (mean,), part=part)
-                    found.append(ColumnStats(one, float(np.sqrt(squares[part])), mean))
-        return found
+                    stats.append(ColumnStats(one, float(np.sqrt(squares[part]))))
+        return stats
 
     def _read_numbers(
         self, place: int, name: str, cells: Any, kind: str = "number"
@@ -322,29 +294,29 @@ class _ColumnReader:
         may_be_identifier = kind == "number" and self.may_have_identifiers
         if may_be_identifier and name not in self.asked and is_identifier(name, values):
             return AS_IDENTIFIER
-        mean, std, median, robust_std, largest = _summarize(repeated)
+        mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
-            told = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
-            raise InputError(f"{told}; divide them", "X")
+            problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
+            raise InputError(f"{problem}; divide them", "X")
         missing = self._missing(len(repeated))
-        found = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
-        return [ColumnStats(found, std, median, robust_std)]
+        number = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
+        return [ColumnStats(number, std)]
 
     def _read_dates(self, place: int, name: str, cells: Any) -> Sequence[ColumnStats] | str:
         parts = date_parts(as_days(cells, name))
-        found: list[ColumnStats] = []
+        stats: list[ColumnStats] = []
         for kind in ("year", "month"):
             result = self._read_numbers(place, name, parts[kind], kind)
             if isinstance(result, str):
                 return result
-            found += result
+            stats += result
         days = parts["weekday"]
         known = days >= 0
         weights = None if self.counts is None else self.counts[known]
         totals = np.bincount(days[known], weights, minlength=7)
         present = np.flatnonzero(totals)
         texts = dict(zip(np.array(WEEKDAYS)[present].tolist(), totals[present], strict=True))
-        return [*found, self._make_categories(place, name, "weekday", texts)]
+        return [*stats, self._make_categories(place, name, "weekday", texts)]
 
     def _read_categories(
         self, place: int, name: str, factor: Factor, kind: str
@@ -353,9 +325,9 @@ class _ColumnReader:
         texts, n_known = _count_texts(factor, self.counts)
         reason = _find_reason_to_drop(texts, n_known, kind)
         if reason is not None and is_declared and texts:
-            told = f"names {name!r}, which has {len(texts):,} different values"
+            problem = f"names {name!r}, which has {len(texts):,} different values"
             more = f"more than {MAX_CATEGORIES}; leave it out, or put values together"
-            raise InputError(f"{told}, {more}", "categorical_features")
+            raise InputError(f"{problem}, {more}", "categorical_features")
         if reason is not None:
             return reason
         texts, n = dict(sorted(texts.items())), self.n_rows
@@ -477,11 +449,8 @@ def _find_pair(values: Array) -> tuple[float, ...]:
     return pair if has_two and low < high else ()
 
 
-def _summarize(values: Array) -> tuple[float, float, float, float, float]:
-    """Return mean, standard deviation, median, robust deviation and largest absolute value.
-
-    Outliers count neither in the first two nor in the last.
-    """
+def _summarize(values: Array) -> tuple[float, float, float]:
+    """Return mean, standard deviation and largest absolute value, without outliers."""
     places = [-(-part * len(values) // 4) - 1 for part in (1, 2, 3)]  # as "inverted_cdf"
     first, median, third = np.partition(values, places)[places].tolist()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -497,7 +466,7 @@ def _summarize(values: Array) -> tuple[float, float, float, float, float]:
         mean = median
     if std <= 1e-12 * abs(mean):  # what rounding leaves of a constant
         std = 0.0
-    return mean, std, median, (third - first) / 1.349, float(np.abs(values).max())
+    return mean, std, float(np.abs(values).max())
 
 
 def _profile_sparse(
@@ -537,11 +506,11 @@ def _check_cosine(columns: Sequence[Column], scale: str | None) -> None:
     """Raise InputError for categories, and for scales that unit length would undo."""
     named = [repr(one.label) for one in columns if one.categories]
     if named:
-        told = f"is for numbers, and X has categories: {some(named, 5)}"
-        raise InputError(f"{told}; leave them out, or choose euclidean", "metric")
+        problem = f"is for numbers, and X has categories: {some(named, 5)}"
+        raise InputError(f"{problem}; leave them out, or choose euclidean", "metric")
     if scale not in ("auto", None):
-        told = 'must be "auto" or None where rows are brought to length 1, metric="cosine"'
-        raise InputError(f"{told}; got {scale!r}", "scale")
+        problem = 'must be "auto" or None where rows are brought to length 1, metric="cosine"'
+        raise InputError(f"{problem}; got {scale!r}", "scale")
 
 
 def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") -> str | None:
@@ -552,8 +521,8 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
         return f"numbers are scaled ({encoder.scale})"
     numbers = [one for one in used if not one.column.categories]
     if len(numbers) < len(used):
-        told = "numbers are scaled to variance 1, beside categories"
-        return told if numbers else "categories are scaled by how frequent they are"
+        reason = "numbers are scaled to variance 1, beside categories"
+        return reason if numbers else "categories are scaled by how frequent they are"
     variances = np.array([one.std**2 for one in used if one.column.kind != "vector"])
     variances = variances[variances > 0.0]
     if not len(variances):
@@ -564,46 +533,39 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
     if not is_dominant and low_share < LOW_VARIANCE_SHARE:
         return None
     largest = max(used, key=lambda one: one.std).column.label
-    told = f"{largest} alone holds {format_number(percent, 3)} % of the variance"
-    return f"numbers are scaled to variance 1, as they differ in unit: {told}"
+    share = f"{largest} alone holds {format_number(percent, 3)} % of the variance"
+    return f"numbers are scaled to variance 1, as they differ in unit: {share}"
 
 
 def _scale_column(
-    one: Column, stats: ColumnStats, is_robust: bool, keeps_zeros: bool, centers: bool
+    stats: ColumnStats, is_from_sparse: bool, becomes_sparse: bool
 ) -> Iterator[tuple[float, float]]:
-    """Yield what is subtracted from each feature of a column, and what it is divided by."""
-    if len(one.categories) > 2:
-        for share in one.fill:
-            yield share if centers else 0.0, float(np.sqrt(max(share, 1e-12)))
-    elif one.categories:
-        yield one.fill[-1], _binary_std(one.fill[-1])
+    """Yield what is subtracted from each feature of a column, and what it is divided by.
+
+    Zeros stay what they are where rows are sparse, or become so.
+    """
+    fill, n_categories = stats.column.fill, len(stats.column.categories)
+    if n_categories > 2:
+        for share in fill:
+            yield 0.0 if becomes_sparse else share, float(np.sqrt(max(share, 1e-12)))
+    elif n_categories:
+        yield fill[-1], float(np.sqrt(fill[-1] * (1.0 - fill[-1]))) or 1.0
     else:
-        width = stats.robust_std if is_robust and stats.robust_std > 0.0 else stats.std
-        center = stats.median if is_robust else one.fill[0]
-        yield 0.0 if keeps_zeros else center, width or 1.0
-    if one.has_indicator:
-        yield one.missing, _binary_std(one.missing)
-
-
-def _binary_std(share: float) -> float:
-    return float(np.sqrt(share * (1.0 - share))) or 1.0
+        yield 0.0 if is_from_sparse else fill[0], stats.std or 1.0
 
 
 def _describe_encoding(
-    columns: Sequence[Column],
-    used: Sequence[ColumnStats],
-    reason_to_scale: str | None,
-    metric: str,
+    used: Sequence[ColumnStats], reason_to_scale: str | None, metric: str
 ) -> Iterator[str]:
     """Yield a line for each thing that was done to the table."""
+    columns = [one.column for one in used]
     with_gaps = [one for one in columns if one.missing]
     if with_gaps:
         worst = max(with_gaps, key=lambda one: one.missing)
         share = 100.0 * sum(one.missing for one in columns) / len(columns)
-        more = ", and have features of their own" if worst.has_indicator else ""
         yield (
             f"gaps in {len(with_gaps)} of {counted(len(columns), 'column')} count as the "
-            f"column's mean{more}: {format_number(share, 2)} % of the cells, most in "
+            f"column's mean: {format_number(share, 2)} % of the cells, most in "
             f"{worst.label}, {format_number(100.0 * worst.missing, 2)} %"
         )
     rare = [

@@ -1,9 +1,9 @@
 """The table read from a file, what was requested of it, and the checks all formats share."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,7 @@ from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import FileFormatError, counted
 from taxarbor.hierarchy._checks import all_finite
-from taxarbor.sources._reader import (
-    check_matrix,
-    check_unique,
-    columns_at,
-    list_names,
-    reading,
-)
-
-Where: TypeAlias = Callable[[int], str]
-"""Returns where in the file a row is, for messages."""
+from taxarbor.sources._reader import check_matrix, check_unique, columns_at, list_names, reading
 
 
 @final
@@ -121,14 +112,11 @@ def make_table(request: Request, X: Any, names: Sequence[str] | None) -> Table:
 
 def _check_finite(request: Request, X: Any, names: Sequence[str] | None) -> None:
     is_sparse: bool = issparse(X)
-    cells = X.data if is_sparse else X
-    if all_finite(cells) or not np.isinf(cells).any():
+    if all_finite(X.data if is_sparse else X):
         return
-    if is_sparse:
-        X = X.tocoo()
-        rows, columns = (axis[np.isinf(X.data)] for axis in (X.row, X.col))
-    else:
-        rows, columns = np.nonzero(np.isinf(X))
+    rows, columns = (abs(X) == np.inf).nonzero()
+    if not len(rows):  # some are missing
+        return
     columns = np.unique(columns).tolist()
     listing = f"{list_names(columns)} (counted from 0)"
     listing = listing if names is None else list_names(names[j] for j in columns)
