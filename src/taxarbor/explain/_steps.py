@@ -173,11 +173,11 @@ class Source(NamedTuple):
             values = (spread[:, 0] > 0).astype(int) if n_values == 2 else spread.argmax(axis=1)
         else:
             values = dense_part(self.data, positions, [feature])[:, 0]
-        told: list[Any] = values.tolist()
+        cells: list[Any] = values.tolist()
         gaps = self.gaps_in(positions, [feature if category is None else category.first])
         if gaps is not None:
-            told = [None if gap else one for gap, one in zip(gaps[:, 0], told, strict=True)]
-        return told
+            cells = [None if gap else one for gap, one in zip(gaps[:, 0], cells, strict=True)]
+        return cells
 
 
 class Pull(NamedTuple):
@@ -200,8 +200,8 @@ class Pull(NamedTuple):
         side = "" if self.strength >= 0.0 else " (against)"
         if value is None:
             return f"{name} unknown{side}"
-        told = printable(value) if isinstance(value, str) else format_number(value)
-        return f"{name} = {told}{side}"
+        text = printable(value) if isinstance(value, str) else format_number(value)
+        return f"{name} = {text}{side}"
 
 
 def find_steps(

@@ -141,7 +141,7 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
     # Among equals, the column that comes first.
     largest = np.argsort(-keys, kind="stable")
     largest = largest if n_top is None else largest[: max(n_top, 0)]
-    told = _Told(
+    comparison = _Comparison(
         hierarchy,
         node,
         rule,
@@ -151,13 +151,13 @@ def reasons(hierarchy: "Hierarchy", node: int, n_top: int | None) -> tuple[Reaso
         None if hierarchy.encoding is None else known_mean(hierarchy, node, beside=True),
     )
     return tuple(
-        told.reason(int(used[at]), share)
+        comparison.reason(int(used[at]), share)
         for at, share in zip(first[largest], shares[largest].tolist(), strict=True)
     )
 
 
-class _Told(NamedTuple):
-    """What is known of a node when the reasons for it are told."""
+class _Comparison(NamedTuple):
+    """A node beside its siblings: the rule, the contrast of weights, the known means."""
 
     tree: "Hierarchy"
     node: int
@@ -193,8 +193,8 @@ class _Told(NamedTuple):
             if not is_boolean or 0.0 <= at <= 1.0:
                 threshold = float(str(at))
         name = names[feature] if names else f"x{feature}"
-        told = share, threshold, have, (), unknown, takes, is_first
-        return Reason(feature, name, weight, *told)
+        more = share, threshold, have, (), unknown, takes, is_first
+        return Reason(feature, name, weight, *more)
 
     def _differs_by_gaps(self, feature: int, share: float) -> bool:
         """Say whether a feature leads here only by what stands for its missing values.
@@ -241,8 +241,9 @@ class _Told(NamedTuple):
         most = int(named[np.argmax(-weights[named] if is_not else weights[named])])
         have = None if here is None else _share(here[named].sum())
         said_of = tuple(one.values[code] for code in named.tolist())
-        told = share, threshold, have, said_of, unknown, takes
-        return Reason(one.feature(most), one.name, float(weights[most]), *told)
+        weight = float(weights[most])
+        more = share, threshold, have, said_of, unknown, takes
+        return Reason(one.feature(most), one.name, weight, *more)
 
     def _sent_here(self, one: "Category") -> NDArray[np.bool_]:
         """Return which values alone send a row here, by the rule, and at last if none does."""
