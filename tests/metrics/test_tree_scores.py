@@ -392,7 +392,7 @@ def test_scores_of_the_bundled_animals(trees):
     assert tree.n_leaves == len(animals.names)
     found = score_hierarchy(tree, animals.names, animals.tree, dasgupta=True)
     for name in OF_TREES[:4]:
-        assert found[name] == pytest.approx(1.0, abs=1e-13)
+        assert found[name] == pytest.approx(1.0, abs=1e-11)  # BLAS may add up in threads
     flat = from_labels(animals.names)
     assert found["dasgupta_cost"] < dasgupta_cost(flat, animals.names, animals.tree)
 

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -481,3 +482,32 @@ def test_of_large_leaves_some_rows_stand_for_all():
     for kind in KINDS.values():
         tree = find_rules(clusters, kind(X), Sparsity(), Run())
         np.testing.assert_array_equal(place_rows(tree, kind(X)), clusters.labels)
+
+
+def test_units_of_other_columns_do_not_hide_a_column():
+    """Clusters are found elsewhere, so that a wide column says nothing of a narrow one."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 5, 1000)
+    E = 8.0 * np.eye(5)[truth] + rng.standard_normal((1000, 5))
+    X = np.column_stack([truth + 0.2 * rng.standard_normal(1000), 1e6 * rng.random(1000)])
+    for dtype in ("float32", "float64"):
+        model = Taxarbor(5, random_state=0).fit(X.astype(dtype), embedding=E)
+        assert adjusted_rand_score(truth, model.labels_) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning", "ignore::taxarbor.GrowthWarning")
+def test_rows_of_the_same_category_stay_together():
+    """Their scores may differ by rounding: no threshold lies between."""
+    for seed in (50, 51, 52):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 4, 400)
+        kinds = np.array(list("pqrst"), dtype=object)[(truth + rng.integers(0, 2, 400)) % 5]
+        kinds[rng.random(400) < 0.15] = None
+        table = pd.DataFrame({"a": kinds, "z": rng.standard_normal(400) + truth})
+        tree = Taxarbor(10, max_features=1, random_state=0).fit(table).hierarchy_
+        for node in range(1, tree.n_nodes):
+            for reason in tree.reasons(node):
+                if reason.threshold is not None and reason.categories:
+                    known = table["a"].iloc[tree.rows(node)].dropna()
+                    is_one = known.isin(reason.categories)
+                    assert is_one.all() if reason.sign > 0 else not is_one.any()

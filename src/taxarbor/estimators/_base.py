@@ -226,7 +226,7 @@ def warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
         if not reasons and tree.n_leaves + branching - 1 > asked:
             reasons = f"a split into {branching} adds {branching - 1} leaves at once"
         if not reasons and stop.max_leaf_size is None and stop.max_depth is None:
-            reasons = "others would be too small, or their rows too much alike"
+            reasons = "others would be too small, or no rule tells their rows apart"
         leaves = "leaf" if tree.n_leaves == 1 else "leaves"
         told = f"the tree has {tree.n_leaves} {leaves} where {asked} were asked for"
     elif asked is None and stop.max_leaf_size is not None:

@@ -164,7 +164,8 @@ def find_rules(
                 ]
     frozen, labels = _remove_small(tree.freeze(order=False), X, min_leaf_size, run.width)
     notes = [clusters.tree.note(leaf) for leaf in clusters.tree.leaves]
-    matched = match_notes(labels, clusters.labels, notes)
+    is_whole = frozen.n_leaves == clusters.tree.n_leaves  # or no note says why leaves are lost
+    matched = match_notes(labels, clusters.labels, notes) if is_whole else {}
     by_leaf = {int(frozen.leaves[position]): note for position, note in matched.items()}
     return replace(frozen, notes=tuple(by_leaf.get(i, "") for i in range(frozen.n_nodes)))
 
@@ -249,7 +250,9 @@ def _draw_sample(clusters: Clusters, X: Any, sparsity: Sparsity, seed: int) -> _
         center, variances = (each(rows, axis=0, dtype=float) for each in (np.mean, np.var))
     means = sum_by_label(rows, own, n_leaves) / np.bincount(own)[:, None]
     between = np.bincount(own) @ (means - center) ** 2 / len(own)
-    features = _choose_candidates(center, variances, between, np.finfo(X.dtype))
+    eps = float(np.finfo(X.dtype).eps)
+    widest = 0.0 if sparsity.is_scaled else float(np.sqrt(variances.max()))
+    features = _choose_candidates(variances, between, eps * (np.abs(center) + widest))
     density, scale = find_density(X), np.ones(len(features))
     if sparsity.is_scaled and density == 1.0:
         scale = np.sqrt(np.where(variances > 0.0, variances, 1.0))[features]
@@ -273,14 +276,9 @@ def _draw_sample(clusters: Clusters, X: Any, sparsity: Sparsity, seed: int) -> _
     )
 
 
-def _choose_candidates(
-    center: Array, total: Array, between: Array, precision: np.finfo[Any]
-) -> IndexArray:
+def _choose_candidates(total: Array, between: Array, rounding: Array) -> IndexArray:
     """Return the features that vary, of many those that separate most by themselves."""
-    deviations = np.sqrt(total)
-    # What rounding makes of a constant is not used.
-    rounding = ROUNDING * float(precision.eps)
-    varies = deviations > rounding * (np.abs(center) + deviations.max())
+    varies = np.sqrt(total) > ROUNDING * rounding  # what rounding makes of a constant is not
     features = np.flatnonzero(varies)
     if len(features) > MAX_CANDIDATES:
         within = np.maximum(total - between, 0.0)
@@ -646,8 +644,8 @@ class _Search:
         size = min(size for size in worth if worth[size] >= worth[best] - error)
         until = sizes[: sizes.index(size) + 1]
         final = _remove_columns(moments[2], within, sample.columns, until, keenness)
-        # More columns, where so few would leave a cluster without rows.
-        for features in (final[more] for more in compared if more >= size):
+        # More columns, where so few would leave a cluster without rows and others do not.
+        for features in (*(final[more] for more in compared if more >= size), final[size]):
             weights, offsets = moments[2].discriminate(within, features)
             scores = sample.values[np.ix_(rows, features)] @ weights.T + offsets
             if len(np.unique(scores.argmax(axis=1))) == len(leaves):
@@ -705,6 +703,8 @@ def _find_cut(
     order = np.argsort(scores, kind="stable")
     ordered, own = scores[order], (weights * np.where(is_second, -1.0, 1.0))[order]
     gaps = np.diff(ordered)
+    # Rows of equal cells may differ by rounding, and stay together.
+    gaps[gaps <= 1e-10 * np.abs(ordered).max(initial=0.0)] = 0.0
     if not len(gaps) or not gaps.max() > 0.0:
         return None
     right = np.cumsum(own)[:-1] + weights @ is_second
