@@ -487,9 +487,10 @@ class _Search:
 
         options: Any = {"labels": labels[rows], "known": known, "most": cap}
         find_wide = partial(self._find_wide, self._moments, leaves, rows, **options)
-        wide = find_wide() if cap is not None or self.sparsity.is_free else None
-        is_hard = self.sparsity.is_free
-        if len(parts) == 2 and not self.sparsity.is_free:
+        if self.sparsity.is_free:
+            return find_wide()[0]
+        wide, is_hard = (None if cap is None else find_wide()), False
+        if len(parts) == 2:
             within = slice(leaves.start, leaves.stop)
             by_all = self._scores[places, within].argmax(axis=1) + leaves.start
             least = agree(by_all if wide is None else wide[1])
