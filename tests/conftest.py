@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
-from taxarbor.hierarchy._route import with_means
+from taxarbor.taxonomy._routing import add_means
+from taxarbor.tree import LinearRule, TreeBuilder
 
 
 @pytest.fixture
@@ -52,14 +52,14 @@ def four_clusters():
     """A tree of four clusters among all of which the rule of the root chooses, and its rows."""
     X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0], [4.0, 4.0]]).repeat(5, axis=0)
     X += np.random.default_rng(0).normal(size=X.shape) / 8
-    builder = HierarchyBuilder(20)
+    builder = TreeBuilder(20)
     builder.add_split(0, np.arange(20) // 10)
     builder.add_split(1, np.arange(10) // 5)
     builder.add_split(2, np.arange(10) // 5)
     centers = np.array([X[first : first + 5].mean(axis=0) for first in range(0, 20, 5)])
     builder.explain(0, LinearRule.nearest(centers))
     tree = builder.freeze(feature_names=["a", "b"])
-    return with_means(tree, X, tree.labels), X
+    return add_means(tree, X, tree.labels), X
 
 
 @pytest.fixture(scope="session")

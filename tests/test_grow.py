@@ -13,10 +13,10 @@ from taxarbor._types import SolveInfo, Status
 from taxarbor.clusters import find_coordinates
 from taxarbor.clusters._growth import grow_leaves
 from taxarbor.grow import Run, StoppingRule, _RowsInMemory, grow, grow_on
-from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import as_rows
 from taxarbor.split import GapSplitter, MaxMarginSplitter, Refusal, Regularizer, Split
 from taxarbor.split._margins import KINDS
+from taxarbor.tree import LinearRule
 
 INFO = SolveInfo(Status.CONVERGED, 1, 1.0, (1.0,))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taxarbor import HMMC, Hierarchy, Taxarbor, load_animals
+from taxarbor import HMMC, Taxarbor, Taxonomy, load_animals
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,7 +31,7 @@ def test_blocks_of_python(elsewhere, capsys):
     assert len(shown) == 1
     assert printed.startswith(shown[0])
     assert len(set(names["coarse"])) == 4
-    assert Hierarchy.load(elsewhere / "animals.taxarbor").n_leaves == 8
+    assert Taxonomy.load(elsewhere / "animals.taxarbor").n_leaves == 8
     page = (elsewhere / "animals.html").read_text("utf-8")
     assert "<title>Animals" in page
     assert "gives_milk" in page
@@ -71,5 +71,5 @@ def test_few_features_per_split():
     animals = load_animals()
     X = animals.X / animals.X.max(axis=0)
     for model in (Taxarbor(12, random_state=0), HMMC(12, alpha=0.1, random_state=0)):
-        used = model.fit(X).hierarchy_.n_features_used
+        used = model.fit(X).taxonomy_.n_features_used
         assert np.median(used[used > 0]) <= 5

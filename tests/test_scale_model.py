@@ -91,7 +91,7 @@ def test_trees_are_built_again_over_rows() -> None:
     np.testing.assert_array_equal(tree.cut(2) == tree.cut(2)[0], labels == 0)
 
 
-def test_a_leaf_without_rows_is_left_out() -> None:
+def test_a_leaf_drop_rows_is_left_out() -> None:
     splits, leaves = [(10, (11, 12)), (11, (13, 14))], [12, 13, 14]
     tree = scale_contest.rebuilt(np.array([0, 1, 1]), splits, leaves)
     assert tree.n_leaves == 2

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from taxarbor.data import load_animals, make_planted_tree
     from taxarbor.estimators import HMMC, Taxarbor
-    from taxarbor.hierarchy import Hierarchy, LinearRule
     from taxarbor.tables import TableEncoder
+    from taxarbor.taxonomy import Taxonomy
+    from taxarbor.tree import LinearRule
 
 __version__ = "0.1.0.dev0"
 
@@ -26,26 +27,27 @@ __all__ = [
     "ClusterError",
     "FileFormatError",
     "GrowthWarning",
-    "Hierarchy",
     "LinearRule",
     "TableEncoder",
     "TableWarning",
     "Taxarbor",
     "TaxarborError",
+    "Taxonomy",
     "load_animals",
     "make_planted_tree",
 ]
 
 _LATE = {
     **dict.fromkeys(("HMMC", "Taxarbor"), "estimators"),
-    **dict.fromkeys(("Hierarchy", "LinearRule"), "hierarchy"),
+    "LinearRule": "tree",
     "TableEncoder": "tables",
+    "Taxonomy": "taxonomy",
     **dict.fromkeys(("load_animals", "make_planted_tree"), "data"),
 }
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""
 _ROOMS = (
-    *("assign", "data", "estimators", "exchange", "explain", "grow", "hierarchy", "metrics"),
-    *("optim", "plot", "report", "rows", "split", "tables", "trust"),
+    *("assign", "data", "estimators", "exchange", "explain", "grow", "metrics"),
+    *("optim", "plot", "report", "rows", "split", "stability", "tables", "taxonomy", "tree"),
 )
 
 

@@ -49,7 +49,7 @@ class SolveInfo:
     Examples
     --------
     >>> from taxarbor import HMMC, load_animals
-    >>> info = HMMC(2, random_state=0).fit(load_animals().X).hierarchy_.info[0]
+    >>> info = HMMC(2, random_state=0).fit(load_animals().X).taxonomy_.tree.info[0]
     >>> info.trace[-1] <= info.trace[0]
     True
     """
@@ -58,3 +58,11 @@ class SolveInfo:
     n_iter: int
     n_passes: float
     trace: tuple[float, ...] = field(repr=False)
+
+
+def set_frozen(frozen: object, /, **values: object) -> None:
+    """Set attributes of a frozen value; its arrays cannot be written to from now on."""
+    for name, value in values.items():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        object.__setattr__(frozen, name, value)

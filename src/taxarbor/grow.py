@@ -7,9 +7,9 @@ from typing import Any, Protocol, final
 
 from taxarbor._run import GrowthEvent, Run
 from taxarbor._types import IndexArray
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
 from taxarbor.rows import Rows
 from taxarbor.split import Refusal, SplitTask, Splitter
+from taxarbor.tree import LinearRule, TreeBuilder
 
 __all__ = ["Run", "StoppingRule", "grow"]
 
@@ -104,9 +104,7 @@ class Ground(Protocol):
         """
         ...
 
-    def apply(
-        self, tree: HierarchyBuilder, node: int, path: Path, split: Any
-    ) -> tuple[int, ...]:
+    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Any) -> tuple[int, ...]:
         """Split a leaf of the tree, and return the ids of its children."""
         ...
 
@@ -118,7 +116,7 @@ def grow(
     branching: int,
     stop: StoppingRule,
     run: Run,
-) -> HierarchyBuilder:
+) -> TreeBuilder:
     """Grow a tree.
 
     Each leaf is tried once. Candidates wait in a heap; the one with the highest score is
@@ -139,7 +137,7 @@ def grow(
 
     Returns
     -------
-    HierarchyBuilder
+    TreeBuilder
         The tree; ``freeze`` it when nothing more is to be added.
 
     Examples
@@ -161,12 +159,12 @@ def grow(
 
 def grow_on(
     ground: Ground, *, branching: int, stop: StoppingRule, run: Run, gather: int = 2
-) -> HierarchyBuilder:
+) -> TreeBuilder:
     """Grow a tree on any ground; see :func:`grow`.
 
     ``gather`` is how many children splits will be gathered to: depth counts as it does then.
     """
-    tree = HierarchyBuilder(ground.n_rows)
+    tree = TreeBuilder(ground.n_rows)
     _Growth(tree, ground, branching, stop, run, Gathering(gather)).run_to_end()
     return tree
 
@@ -185,9 +183,7 @@ class _RowsInMemory:
     def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
         return self._run.each(self._split, paths)
 
-    def apply(
-        self, tree: HierarchyBuilder, node: int, path: Path, split: Any
-    ) -> tuple[int, ...]:
+    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Any) -> tuple[int, ...]:
         self._members.pop(path, None)
         made = tree.add_split(node, split.labels, split.rule)
         for turn, child in enumerate(made):
@@ -210,7 +206,7 @@ class _RowsInMemory:
 class _Growth:
     """A tree on its way, with the candidates that wait to be applied."""
 
-    tree: HierarchyBuilder
+    tree: TreeBuilder
     ground: Ground
     branching: int
     stop: StoppingRule

@@ -36,7 +36,7 @@ def make_samples(folder):
     models += [(Taxarbor(4, noise=0.05, random_state=0), far)]
     samples = []
     for model, rows in models:
-        model.fit(rows).hierarchy_.save(folder / "model")
+        model.fit(rows).taxonomy_.save(folder / "model")
         samples.append(((folder / "model").read_bytes(), rows))
     return samples
 
@@ -86,7 +86,7 @@ def change_content(rng, member):
     return file.getvalue()
 
 
-def use(tree, rows, folder):
+def use(taxonomy, rows, folder):
     """Do with a tree what users do."""
     from taxarbor import TaxarborError
     from taxarbor.explain import explain
@@ -94,13 +94,13 @@ def use(tree, rows, folder):
 
     outcome = "used"
     for ask in (
-        lambda: repr(tree) + tree.to_text() + tree._repr_html_(),
-        lambda: tree.predict(rows),
-        lambda: tree.predict_proba(rows[:1]),
-        lambda: tree.prune(min(2, tree.n_leaves)).to_text(),
-        lambda: tree.save(folder / "again"),
-        lambda: str(explain(tree, rows)),
-        lambda: report(tree, rows, folder / "page.html"),
+        lambda: repr(taxonomy) + taxonomy.to_text() + taxonomy._repr_html_(),
+        lambda: taxonomy.predict(rows),
+        lambda: taxonomy.predict_proba(rows[:1]),
+        lambda: taxonomy.prune(min(2, taxonomy.tree.n_leaves)).to_text(),
+        lambda: taxonomy.save(folder / "again"),
+        lambda: str(explain(taxonomy, rows)),
+        lambda: report(taxonomy, rows, folder / "page.html"),
     ):
         try:
             ask()
@@ -111,7 +111,7 @@ def use(tree, rows, folder):
 
 def attack(seed, seconds):
     """Load and use damaged models, one after another."""
-    from taxarbor import FileFormatError, Hierarchy
+    from taxarbor import FileFormatError, Taxonomy
 
     ways = {"bytes": mutate, "member": mutate_member}
     ways["content"] = lambda rng, data: mutate_member(rng, data, change_content)
@@ -131,7 +131,7 @@ def attack(seed, seconds):
             (folder / "damaged").write_bytes(ways[way](rng, data))
             number += 1
             try:
-                tree = Hierarchy.load(folder / "damaged")
+                taxonomy = Taxonomy.load(folder / "damaged")
             except FileFormatError:
                 outcomes[f"{way}: refused"] += 1
                 continue

@@ -80,7 +80,7 @@ def make_table(name):
 
 def try_library(names, folder):
     """Yield each output of the library, and whether it is as it should be."""
-    from taxarbor import Hierarchy, Taxarbor
+    from taxarbor import Taxarbor, Taxonomy
     from taxarbor.exchange import to_json
     from taxarbor.explain import explain
     from taxarbor.report import report
@@ -88,21 +88,21 @@ def try_library(names, folder):
     pages, views = [], []
     for name in (lambda at: f"plain{at}", lambda at: names[at % len(names)]):
         frame, row_names, classes, title = make_table(name)
-        tree = Taxarbor(4, random_state=0).fit(frame).hierarchy_
+        taxonomy = Taxarbor(4, random_state=0).fit(frame).taxonomy_
         told = {"row_names": row_names, "classes": classes}
-        report(tree, frame, folder / "page.html", title=title, **told)
+        report(taxonomy, frame, folder / "page.html", title=title, **told)
         pages.append(Elements((folder / "page.html").read_text(encoding="utf-8")).found)
-        views.append({tag for tag, *_ in Elements(tree._repr_html_()).found})
+        views.append({tag for tag, *_ in Elements(taxonomy._repr_html_()).found})
     yield "page", pages[0] == pages[1]
     yield "notebook", views[1] <= views[0]
-    text = tree.to_text()
-    yield "text", text.count("\n") == tree.n_nodes - 1 and is_printable(text)
-    tree.save(folder / "m.taxarbor")
-    yield "model", Hierarchy.load(folder / "m.taxarbor").feature_names == tree.feature_names
-    explained = explain(tree, frame, **told)
-    json.loads(to_json(tree))
+    text = taxonomy.to_text()
+    yield "text", text.count("\n") == taxonomy.tree.n_nodes - 1 and is_printable(text)
+    taxonomy.save(folder / "m.taxarbor")
+    yield "model", Taxonomy.load(folder / "m.taxarbor").feature_names == taxonomy.feature_names
+    explained = explain(taxonomy, frame, **told)
+    json.loads(to_json(taxonomy))
     json.dumps(explained.to_dict(), allow_nan=False)
-    yield "explain", len(explained.nodes()) == tree.n_nodes
+    yield "explain", len(explained.nodes()) == taxonomy.tree.n_nodes
 
 
 def run_command(*arguments):

@@ -35,7 +35,7 @@ def start(command, folder):
 
 def is_complete(path):
     """Return whether an output has its end."""
-    from taxarbor import Hierarchy, TaxarborError
+    from taxarbor import TaxarborError, Taxonomy
 
     data = path.read_bytes()
     if path.suffix == ".csv":
@@ -43,7 +43,7 @@ def is_complete(path):
     if path.suffix == ".html":
         return data.rstrip().endswith(b"</html>")
     try:
-        return Hierarchy.load(path).n_leaves > 1
+        return Taxonomy.load(path).n_leaves > 1
     except TaxarborError:
         return False
 

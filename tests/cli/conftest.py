@@ -38,8 +38,8 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     write_customers(folder / "customers.csv")
     X = read_table(folder / "customers.csv", columns=COLUMNS).X
-    tree = Taxarbor(6, encoder=None, random_state=0).fit(X).hierarchy_
-    tree.save(folder / "model.taxarbor")
+    taxonomy = Taxarbor(6, encoder=None, random_state=0).fit(X).taxonomy_
+    taxonomy.save(folder / "model.taxarbor")
     return folder
 
 

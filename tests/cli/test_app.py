@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import taxarbor
 from taxarbor._errors import counted
+from taxarbor._format import format_number
 from taxarbor.cli._app import app
 from taxarbor.cli._options import FileFormat
-from taxarbor.hierarchy._words import format_number
 from taxarbor.tables._files import READERS
 
 COMMANDS = list(typer.main.get_command(app).commands)
@@ -122,7 +122,7 @@ def test_completion():
     assert "complete -o default -F " in shown.stdout
 
 
-HEAVY = ("numpy", "scipy", "sklearn", "pandas", "taxarbor.hierarchy")
+HEAVY = ("numpy", "scipy", "sklearn", "pandas", "taxarbor.taxonomy")
 LOADED = """
 import atexit, sys
 from taxarbor.cli import main
@@ -151,7 +151,7 @@ def test_help_and_completion_load_nothing_heavy(folder):
 def test_the_library_is_loaded_late_and_whole():
     code = "import sys, taxarbor; print(*sys.modules); "
     code += "assert set(taxarbor.__all__) <= set(dir(taxarbor)); "
-    code += "assert taxarbor.hierarchy.Hierarchy is taxarbor.Hierarchy; "
+    code += "assert taxarbor.taxonomy.Taxonomy is taxarbor.Taxonomy; "
     code += "from taxarbor import *; assert HMMC.__name__ == 'HMMC' and load_animals"
     command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import Hierarchy, Taxarbor
+from taxarbor import Taxarbor, Taxonomy
 from taxarbor._errors import FileFormatError
 from taxarbor.cli import _reading
 from taxarbor.explain import _sample
@@ -48,7 +48,7 @@ def lines_of(path, delimiter=","):
 
 
 def labels_of(folder):
-    return Hierarchy.load(folder / "model.taxarbor").labels.tolist()
+    return Taxonomy.load(folder / "model.taxarbor").labels.tolist()
 
 
 def test_labels_of_a_folder(run, run_json, folder, customers):
@@ -162,13 +162,13 @@ def test_the_options_of_a_fit(run, run_json, folder, customers):
     ):
         for data, name in (("big", "m1"), ("customers.csv", "m2")):
             run_json("fit", data, "-k", 4, "-o", name, "--force", *options)
-        blocks, whole = (Hierarchy.load(folder / name) for name in ("m1", "m2"))
+        blocks, whole = (Taxonomy.load(folder / name) for name in ("m1", "m2"))
         assert blocks.feature_names == whole.feature_names
         assert blocks.to_text() == whole.to_text()
         assert not blocks.has_rows
     whole = ("-k", 4, "-o", "m2", "--force", "--columns", ",".join(COLUMNS))
     run_json("fit", "big", *whole, "--method", "hmmc")
-    assert Hierarchy.load(folder / "m2").n_leaves == 4
+    assert Taxonomy.load(folder / "m2").n_leaves == 4
     told = run("fit", "big", "-k", 4, "-o", "m4")
     assert told.stdout.startswith("big: 120 rows, ")
     assert "left out: id (" in told.stderr
@@ -190,7 +190,7 @@ def test_a_column_that_looks_like_an_identifier_is_used_if_named(run_json, folde
     found = run_json("fit", "x.parquet", "-k", 2, "-o", "m", "--force")
     assert [one["column"] for one in found["dropped"]] == ["id"]
     run_json("fit", "x.parquet", "-k", 2, "-o", "m", "--force", "--columns", "id,x")
-    assert Hierarchy.load(folder / "m").feature_names == ["id", "x"]
+    assert Taxonomy.load(folder / "m").feature_names == ["id", "x"]
 
 
 def test_large_files_are_read_in_blocks(run_json, folder, customers, monkeypatch):
@@ -203,7 +203,7 @@ def test_large_files_are_read_in_blocks(run_json, folder, customers, monkeypatch
     ):
         monkeypatch.setattr(_reading, "MAX_IN_MEMORY", most)
         run_json(*fit, *options)
-        assert Hierarchy.load(folder / "m").has_rows == has_rows
+        assert Taxonomy.load(folder / "m").has_rows == has_rows
 
 
 def test_options_that_need_all_rows_are_refused(refused, folder, customers):
@@ -229,7 +229,7 @@ def test_predict_needs_the_columns_that_the_encoding_uses(run_json, folder, cust
     model = Taxarbor(4, encoder="auto", random_state=0)
     with pytest.warns(UserWarning, match="left out: id"):
         labels = model.fit(customers).labels_
-    model.hierarchy_.save(folder / "m")
+    model.taxonomy_.save(folder / "m")
     fewer = customers.drop(columns="id")[["class", "city", *reversed(COLUMNS)]]
     fewer.to_csv(folder / "new.csv", index=False)
     (folder / "new").mkdir()
@@ -242,7 +242,7 @@ def test_predict_needs_the_columns_that_the_encoding_uses(run_json, folder, cust
 def test_a_model_of_a_matrix_takes_the_numbers_of_a_table(run_json, folder, customers):
     np.save(folder / "x.npy", customers[[*COLUMNS]].to_numpy())
     run_json("fit", "x.npy", "-k", 3, "-o", "m")
-    labels = Hierarchy.load(folder / "m").labels.tolist()
+    labels = Taxonomy.load(folder / "m").labels.tolist()
     assert run_json("predict", "m", "big")["labels"] == labels
 
 
@@ -288,7 +288,7 @@ def test_reasons_of_a_folder_of_numbers_in_one_unit(run, run_json, folder):
         frame = pd.DataFrame(X[part::3], columns=list("abcd"))
         frame.to_parquet(folder / "numbers" / f"{part}.parquet", index=False)
     run_json("fit", "numbers", "-k", 2, "-o", "m")
-    assert Hierarchy.load(folder / "m").encoding is None
+    assert Taxonomy.load(folder / "m").encoding is None
     assert run("explain", "m", "numbers").stdout
     run("report", "m", "numbers", "-o", "p.html")
     assert page_of(folder / "p.html")["n_rows"] == 300
@@ -340,7 +340,7 @@ def test_a_streamed_fit_is_the_fit_in_memory(run_json, folder, customers, in_blo
     run_json("fit", kind, *options)
     limitless = X.to_numpy() if kind == "x.npy" else X
     expected = Taxarbor(5, random_state=0).fit(limitless)
-    found = Hierarchy.load(folder / "m")
-    same_tree(found, expected.hierarchy_)
+    found = Taxonomy.load(folder / "m")
+    same_tree(found, expected.taxonomy_)
     np.testing.assert_array_equal(np.load(folder / "l.npy"), expected.labels_)
     assert run_json("predict", "m", kind)["labels"] == expected.labels_.tolist()

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from taxarbor import Hierarchy
-from taxarbor.hierarchy._remade import without_rows
+from taxarbor import Taxonomy
+from taxarbor.taxonomy._edit import drop_rows
 
 
 @pytest.fixture
 def counts(folder):
-    tree = without_rows(Hierarchy.load(folder / "model.taxarbor"))
-    tree.save(folder / "counts.taxarbor")
-    return tree
+    taxonomy = drop_rows(Taxonomy.load(folder / "model.taxarbor"))
+    taxonomy.save(folder / "counts.taxarbor")
+    return taxonomy
 
 
 def test_what_needs_no_rows_is_the_same(run, counts, terminal):

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from taxarbor import Hierarchy
+from taxarbor import Taxonomy
 from taxarbor.cli import _reading
 
 N = 120
@@ -32,7 +32,7 @@ def files(folder):
 
 
 def agrees(path):
-    labels = Hierarchy.load(path).labels if isinstance(path, str) else path
+    labels = Taxonomy.load(path).labels if isinstance(path, str) else path
     return len({*zip(labels.tolist(), GROUPS.tolist(), strict=True)}) == 4
 
 
@@ -59,7 +59,7 @@ def test_all_commands(run, files, data, embedding):
         found = run(*command)
         assert found.exit_code == 0, (command, found.output)
     assert agrees(np.load("labels.npy"))
-    assert Hierarchy.load("m.taxarbor").trust is not None
+    assert Taxonomy.load("m.taxarbor").stability is not None
 
 
 def test_columns_and_auto(run, files):

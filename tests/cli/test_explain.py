@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from taxarbor import Hierarchy
+from taxarbor import Taxonomy
 from taxarbor.cli._render import draw_tree, say_node
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
@@ -19,8 +19,8 @@ ID = ("--id-column", "id")
 @pytest.fixture
 def why(folder):
     table = read_table(folder / "customers.csv", columns=COLUMNS)
-    tree = Hierarchy.load(folder / "model.taxarbor")
-    return explain(tree, table.X, row_names=table.row_names)
+    taxonomy = Taxonomy.load(folder / "model.taxarbor")
+    return explain(taxonomy, table.X, row_names=table.row_names)
 
 
 def test_all_nodes(run, why):
@@ -65,7 +65,7 @@ def test_a_node(run, run_json, why):
 
 
 def test_a_cluster_is_a_node(run, run_json, why):
-    leaf = int(why.hierarchy.leaves[2])
+    leaf = int(why.taxonomy.leaves[2])
     assert run_json(*BOTH, "--node", "c2")["node"] == leaf
     assert run_json(*BOTH, "--node", str(leaf))["cluster"] == 2
     assert f"node {leaf}, c2: " in run(*BOTH, "--node", "C2").stdout
@@ -101,7 +101,7 @@ def test_new_rows(run, run_json, folder, why):
 def test_what_stands_out_is_drawn(run, why, monkeypatch):
     told = run(*BOTH, "--node", "c1").stdout
     assert "What stands out, against all rows:" in told
-    values = why.node(int(why.hierarchy.leaves[1]))
+    values = why.node(int(why.taxonomy.leaves[1]))
     for one in values["standout"][:5]:
         (line,) = [line for line in told.splitlines() if f" {one['effect']:+.2f} " in line]
         assert line.startswith(one["words"])
@@ -166,9 +166,9 @@ def test_bad_input_is_one_line(refused, folder):
 
 
 def test_the_terminal_says_where_splits_are_decided(three_nodes, capsys):
-    tree, X = three_nodes
-    why = explain(tree, X)
-    assert "its rule chooses among 3 nodes" in str(draw_tree(tree, max_nodes=9).label)
+    taxonomy, X = three_nodes
+    why = explain(taxonomy, X)
+    assert "its rule chooses among 3 nodes" in str(draw_tree(taxonomy, max_nodes=9).label)
     for node, words in (
         (0, "divided by 2 features, decided at node 0, among 3 nodes\n"),
         (1, "divided by 2 features, decided at node 0, among 3 nodes\n"),

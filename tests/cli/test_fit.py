@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import HMMC, Hierarchy, Taxarbor
+from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.cli import _fit, _fitting, _reading
 from taxarbor.exchange import to_json
 from taxarbor.tables import TableEncoder, read_table
@@ -42,12 +42,12 @@ def test_a_model_is_written_and_summed_up(run, folder):
     for measure in ("adjusted rand", "adjusted mutual info", "dendrogram purity"):
         assert any(line.startswith(measure) for line in rest)
     assert not [line for line in told.stdout.splitlines() if line != line.rstrip()]
-    tree = Hierarchy.load(folder / "m.taxarbor")
+    taxonomy = Taxonomy.load(folder / "m.taxarbor")
     cities = [f"city = {city}" for city in ("Bern", "Graz", "Lund")]
-    assert tree.feature_names == ["age", "spend", "visits", "items", *cities]
+    assert taxonomy.feature_names == ["age", "spend", "visits", "items", *cities]
     X = read_table(folder / "customers.csv", id_column="id", label_column="class").X
     expected = Taxarbor(6, encoder=TableEncoder(), random_state=0).fit(X).labels_
-    assert (tree.labels == expected).all()
+    assert (taxonomy.tree.labels == expected).all()
 
 
 def test_json_has_all_of_it(run_json, folder):
@@ -100,8 +100,8 @@ def test_as_many_clusters_as_are_stable(run, run_json, refused, folder):
     assert "4 clusters in " in told.stdout
     assert "The finest stable cut has 4 clusters." in told.stdout
     assert "came back in 20 of 20 refits" in told.stdout
-    tree = Hierarchy.load(folder / "m.taxarbor")
-    assert tree.n_leaves == tree.trust.suggested == 4
+    taxonomy = Taxonomy.load(folder / "m.taxarbor")
+    assert taxonomy.tree.n_leaves == taxonomy.stability.suggested == 4
     np.save(folder / "noise.npy", np.random.default_rng(0).standard_normal((60, 2)))
     told = run_json("fit", "noise.npy", "-k", "auto", "-o", "noise.taxarbor")
     assert told["n_clusters"] == 1
@@ -122,8 +122,8 @@ def test_the_methods_are_the_estimators(run, folder):
         both = ("-o", "m", "--force", "-k", 4, *NUMBERS)
         told = run("fit", "customers.csv", *both, "--method", method)
         assert told.exit_code == 0
-        expected = estimator.set_params(encoder=TableEncoder()).fit(X).hierarchy_
-        assert to_json(Hierarchy.load(folder / "m")) == to_json(expected)
+        expected = estimator.set_params(encoder=TableEncoder()).fit(X).taxonomy_
+        assert to_json(Taxonomy.load(folder / "m")) == to_json(expected)
 
 
 def test_options_are_parameters_of_the_estimators():
@@ -143,7 +143,7 @@ def test_columns_are_chosen(run, run_json, folder):
     told = run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2)
     assert told.stderr == "taxarbor: note: rows are named by id\n"
     run_json("fit", "customers.csv", "-k", 2, "-o", "m", "--columns", "items,age")
-    assert Hierarchy.load(folder / "m").feature_names == ["items", "age"]
+    assert Taxonomy.load(folder / "m").feature_names == ["items", "age"]
 
 
 def test_columns_count_alike_and_raw_rows_fit(run_json, folder):
@@ -160,11 +160,11 @@ def test_columns_count_alike_and_raw_rows_fit(run_json, folder):
         told = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
         (note,) = told["notes"]
         assert note.startswith(why)
-        tree = Hierarchy.load(folder / "m")
-        assert tree.feature_names == [*COLUMNS]
-        assert np.abs(tree.means[0] / X.mean(axis=0) - 1.0).max() < 1e-6
-        assert all(len(set(tree.labels[kinds == kind])) == 1 for kind in range(4))
-        assert run_json("predict", "m", "wide.csv")["labels"] == tree.labels.tolist()
+        taxonomy = Taxonomy.load(folder / "m")
+        assert taxonomy.feature_names == [*COLUMNS]
+        assert np.abs(taxonomy.means[0] / X.mean(axis=0) - 1.0).max() < 1e-6
+        assert all(len(set(taxonomy.tree.labels[kinds == kind])) == 1 for kind in range(4))
+        assert run_json("predict", "m", "wide.csv")["labels"] == taxonomy.tree.labels.tolist()
     for data, options in (("wide.npz", ()), ("wide.csv", ("--scale", "none"))):
         told = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
         assert told["notes"] == []  # matrices are taken as they are
@@ -178,8 +178,8 @@ def test_sparse_rows_stay_sparse(run_json, folder):
     sparse.save_npz(folder / "counts.npz", X)
     told = run_json("fit", "counts.npz", "-k", 3, "-o", "m", "--scale", "standard")
     assert told["n_features"] == 30
-    tree = Hierarchy.load(folder / "m")
-    assert (tree.predict(X) == tree.labels).mean() > 0.9
+    taxonomy = Taxonomy.load(folder / "m")
+    assert (taxonomy.predict(X) == taxonomy.tree.labels).mean() > 0.9
 
 
 def test_a_constant_column_does_no_harm_and_names_are_not_needed(run_json, folder):
@@ -189,7 +189,7 @@ def test_a_constant_column_does_no_harm_and_names_are_not_needed(run_json, folde
     assert (
         run_json("fit", "x.npy", "-k", 2, "-o", "m", "--scale", "standard")["n_clusters"] == 2
     )
-    assert Hierarchy.load(folder / "m").feature_names is None
+    assert Taxonomy.load(folder / "m").feature_names is None
 
 
 def test_labels_and_report_are_written(run, folder):
@@ -200,7 +200,7 @@ def test_labels_and_report_are_written(run, folder):
     assert "report -> out.html" in told.stdout
     header, *rows = lines_of(folder / "labels.csv")
     assert header == ["id", "cluster"]
-    labels = Hierarchy.load(folder / "m.taxarbor").labels
+    labels = Taxonomy.load(folder / "m.taxarbor").labels
     assert rows == [[f"C{row:03d}", str(label)] for row, label in enumerate(labels)]
     page = (folder / "out.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
@@ -236,7 +236,7 @@ def test_labels_with_gaps_are_told_alike(run_json, refused, edited, folder):
     assert told["notes"] == [note]
     labels = read_table(folder / "gaps.csv", label_column="class").labels
     is_known = labels != ""
-    found = Hierarchy.load(folder / "m").labels[is_known]
+    found = Taxonomy.load(folder / "m").labels[is_known]
     expected = adjusted_rand_score(labels[is_known], found)
     assert told["scores"]["adjusted_rand"] == pytest.approx(expected, abs=1e-12)
     role = ("--label-column", "class")
@@ -421,7 +421,7 @@ def test_blanks_around_names_count_only_where_names_have_them(folder, run, edite
     def chosen(columns, data="customers.csv", stdin=None):
         options = ("-k", 2, "-o", "m", "--force", "--columns", columns)
         assert run("fit", data, *options, stdin=stdin).exit_code == 0
-        return Hierarchy.load(folder / "m").feature_names
+        return Taxonomy.load(folder / "m").feature_names
 
     assert chosen("age, spend ") == ["age", "spend"]
     assert chosen(" age", "-", (folder / "customers.csv").read_bytes()) == ["age"]

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from taxarbor import Hierarchy
+from taxarbor import Taxonomy
 from taxarbor.exchange import (
     from_labels,
     from_linkage,
@@ -23,25 +23,25 @@ CODES = re.compile(r"\x1b\[[\d;]*m")
 
 
 @pytest.fixture
-def tree(folder):
-    return Hierarchy.load(folder / "model.taxarbor")
+def taxonomy(folder):
+    return Taxonomy.load(folder / "model.taxarbor")
 
 
-def test_plain_text_in_a_pipe(run, tree):
+def test_plain_text_in_a_pipe(run, taxonomy):
     told = run("show", "model.taxarbor")
     assert (told.exit_code, told.stderr) == (0, "")
-    assert told.stdout == f"{FIRST}\n{tree.to_text()}\n"
+    assert told.stdout == f"{FIRST}\n{taxonomy.to_text()}\n"
     told = run("show", "model.taxarbor", "--depth", 1, "--top", 1)
-    assert told.stdout == f"{FIRST}\n{tree.to_text(1, 1)}\n"
+    assert told.stdout == f"{FIRST}\n{taxonomy.to_text(1, 1)}\n"
 
 
-def test_a_tree_on_a_terminal(run, tree, terminal, monkeypatch):
+def test_a_tree_on_a_terminal(run, taxonomy, terminal, monkeypatch):
     terminal()
     told = run("show", "model.taxarbor")
     first, *lines = CODES.sub("", told.stdout).splitlines()
     assert (first, lines[0]) == (FIRST, "all  120 rows")
-    assert len(lines) == tree.n_nodes
-    assert lines[1].startswith(f"├── {tree.reasons(1)[0]}")
+    assert len(lines) == taxonomy.tree.n_nodes
+    assert lines[1].startswith(f"├── {taxonomy.reasons(1)[0]}")
     assert "\x1b[34mhigher" in told.stdout  # blue
     assert "\x1b[31mitems at most" in told.stdout  # red
     assert all(f"c{label}" in told.stdout for label in range(6))
@@ -51,25 +51,27 @@ def test_a_tree_on_a_terminal(run, tree, terminal, monkeypatch):
     terminal(200)
     assert run("assess", "model.taxarbor", "customers.csv", "--refits", 2).exit_code == 0
     told = run("show", "model.taxarbor").stdout
-    assert CODES.sub("", told).count("came back in") == tree.n_nodes - 1
+    assert CODES.sub("", told).count("came back in") == taxonomy.tree.n_nodes - 1
     assert "\x1b[2m  (came back in 2 of 2 refits)" in told
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in run("show", "model.taxarbor").stdout
 
 
-def test_json_is_flat(run_json, tree):
+def test_json_is_flat(run_json, taxonomy):
     for depth in (None, 0, 1):
         options = [] if depth is None else ["--depth", depth]
         found = run_json("show", "model.taxarbor", *options)["nodes"]
         nodes, root = {node["node"]: node for node in found}, found[0]
-        most = tree.height if depth is None else depth
-        assert list(nodes) == [n for n in range(tree.n_nodes) if tree.depth[n] <= most]
+        most = taxonomy.tree.height if depth is None else depth
+        assert list(nodes) == [
+            n for n in range(taxonomy.tree.n_nodes) if taxonomy.tree.depth[n] <= most
+        ]
         assert (root["n_rows"], root["n_clusters"], root["cluster"]) == (120, 6, None)
         for number, node in nodes.items():
-            assert node["parent"] == tree.parent(number)
-            assert node["children"] == list(tree.children(number))
-            assert node["n_rows"] == len(tree.rows(number))
-            reasons = [reason.name for reason in tree.reasons(number)]
+            assert node["parent"] == taxonomy.tree.parent(number)
+            assert node["children"] == list(taxonomy.tree.children(number))
+            assert node["n_rows"] == len(taxonomy.tree.rows(number))
+            reasons = [reason.name for reason in taxonomy.reasons(number)]
             assert [reason["feature"] for reason in node["reasons"]] == reasons
 
 
@@ -88,20 +90,20 @@ def test_bad_models_are_refused_in_one_line(refused, folder):
     (folder / "half").write_bytes(data[: len(data) // 2])
     for command in (["show"], ["show", "--clusters", 2], ["export", "--to", "json"]):
         refused("nowhere: No such file", command[0], "nowhere", *command[1:])
-        refused("not a taxarbor hierarchy", command[0], "customers.csv", *command[1:])
+        refused("not a taxarbor taxonomy", command[0], "customers.csv", *command[1:])
         refused("damaged", command[0], "half", *command[1:])
 
 
-def test_export_of_each_kind_on_standard_output(run, tree):
+def test_export_of_each_kind_on_standard_output(run, taxonomy):
     text = {kind: run("export", "model.taxarbor", "--to", kind).stdout for kind in KINDS}
-    assert text["json"] == to_json(tree) + "\n"
-    assert text["newick"] == to_newick(tree) + "\n"
-    assert text["dot"] == to_dot(tree)
+    assert text["json"] == to_json(taxonomy) + "\n"
+    assert text["newick"] == to_newick(taxonomy) + "\n"
+    assert text["dot"] == to_dot(taxonomy)
     lines = list(csv.reader(io.StringIO(text["linkage"])))
     assert lines[0] == ["a", "b", "height", "size"]
-    assert np.array_equal(np.array(lines[1:], dtype=float), to_linkage(tree))
+    assert np.array_equal(np.array(lines[1:], dtype=float), to_linkage(taxonomy))
     nodes = list(csv.DictReader(io.StringIO(text["csv"])))
-    assert [int(node["n_rows"]) for node in nodes] == tree.sizes.tolist()
+    assert [int(node["n_rows"]) for node in nodes] == taxonomy.tree.sizes.tolist()
 
 
 def test_the_name_tells_the_kind(run, run_json, folder):
@@ -139,11 +141,11 @@ def test_export_refuses_in_one_line(refused, folder):
     refused("Invalid value for '--to'", "export", "model.taxarbor", "--to", "xml")
 
 
-def test_show_has_the_facts_of_the_model(run, run_json, tree, folder):
+def test_show_has_the_facts_of_the_model(run, run_json, taxonomy, folder):
     told = run_json("show", "model.taxarbor")["model"]
     assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
-    assert told["height"] == tree.height
-    assert told["feature_names"] == list(tree.feature_names)
+    assert told["height"] == taxonomy.tree.height
+    assert told["feature_names"] == list(taxonomy.feature_names)
     assert told["made_by"]["estimator"] == "Taxarbor"
     assert told["places_new_rows"] is True
     assert told["median_features_per_split"] >= 1.0
@@ -155,14 +157,14 @@ def test_show_has_the_facts_of_the_model(run, run_json, tree, folder):
     assert run("show", "m").stdout.startswith("4 rows, 2 clusters\n")
 
 
-def test_fewer_clusters(run, run_json, refused, tree):
-    coarse, few = tree.prune(3), ("--clusters", 3)
+def test_fewer_clusters(run, run_json, refused, taxonomy):
+    coarse, few = taxonomy.prune(3), ("--clusters", 3)
     assert run("show", "model.taxarbor", *few).stdout.endswith(f"{coarse.to_text()}\n")
     assert run_json("show", "model.taxarbor", *few)["model"]["n_clusters"] == 3
     told = run("export", "model.taxarbor", "--to", "newick", *few)
     assert told.stdout == to_newick(coarse) + "\n"
     told = run_json("predict", "model.taxarbor", "customers.csv", *few)
-    assert (told["n_clusters"], told["labels"]) == (3, tree.cut(3).tolist())
+    assert (told["n_clusters"], told["labels"]) == (3, taxonomy.cut(3).tolist())
     for command in (["show"], ["export", "--to", "dot"]):
         name, *options = command
         most = "--clusters must be at most 6"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from taxarbor import Hierarchy
+from taxarbor import Taxonomy
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import score_hierarchy
 from taxarbor.tables import read_table
@@ -21,7 +21,7 @@ PAGE = ("report", "model.taxarbor", "customers.csv")
 
 @pytest.fixture
 def labels(folder):
-    return Hierarchy.load(folder / "model.taxarbor").labels.tolist()
+    return Taxonomy.load(folder / "model.taxarbor").labels.tolist()
 
 
 def test_labels_on_standard_output_or_in_a_file(run, folder, labels):
@@ -43,8 +43,10 @@ def test_labels_on_standard_output_or_in_a_file(run, folder, labels):
 
 
 def test_probabilities_of_all_clusters(run, run_json, folder, labels):
-    tree = Hierarchy.load(folder / "model.taxarbor")
-    P = tree.predict_proba(read_table(folder / "customers.csv", columns=tree.feature_names).X)
+    taxonomy = Taxonomy.load(folder / "model.taxarbor")
+    P = taxonomy.predict_proba(
+        read_table(folder / "customers.csv", columns=taxonomy.feature_names).X
+    )
     told = run(*PREDICT, "--proba")
     note = "probabilities are a rough guess until taxarbor assess measures them"
     assert told.stderr == f"taxarbor: note: {note}\n"
@@ -58,7 +60,7 @@ def test_probabilities_of_all_clusters(run, run_json, folder, labels):
     assert told["notes"] == [note]
     np.testing.assert_allclose(told["probabilities"], P, atol=1e-6)
     assert "probabilities" not in run_json(*PREDICT)
-    replace(tree, temperature=1.5).save(folder / "m")
+    replace(taxonomy, temperature=1.5).save(folder / "m")
     assert run("predict", "m", "customers.csv", "--proba").stderr == ""
 
 
@@ -136,7 +138,7 @@ def test_predict_refuses_in_one_line(refused, folder):
     refused("no column called 'visits', 'items'", "predict", "model.taxarbor", "new.csv")
     refused("standard input has no", "predict", "model.taxarbor", "-", stdin=b"age,x\n1,2\n")
     refused("nowhere: No such file", "predict", "nowhere", "customers.csv")
-    refused("not a taxarbor hierarchy", "predict", "customers.csv", "customers.csv")
+    refused("not a taxarbor taxonomy", "predict", "customers.csv", "customers.csv")
     refused("there already", *PREDICT, "-o", "there.csv")
     refused("read and written", *PREDICT, "-o", "customers.csv", "--force")
     refused("labels are written as", *PREDICT, "-o", "labels.xlsx")
@@ -169,15 +171,15 @@ def test_a_page_is_written(run, folder):
 
 
 def test_scores_are_printed(run, run_json, folder, known):
-    tree = Hierarchy.load(folder / "model.taxarbor")
+    taxonomy = Taxonomy.load(folder / "model.taxarbor")
     classes = ("-o", "r.html", "--label-column", "class", "--force")
-    expected = score_hierarchy(tree, known)
+    expected = score_hierarchy(taxonomy, known)
     assert run_json(*PAGE, *classes) == {"report": "r.html", "scores": expected, "notes": []}
     lines = run(*PAGE, *classes).stdout.splitlines()
     (line,) = [line for line in lines if line.startswith("adjusted rand ")]
     assert f" {expected['adjusted_rand']:.3f} " in line
     (folder / "t.json").write_text(TRUTH, encoding="utf-8")
-    expected = score_hierarchy(tree, known, TRUTH)
+    expected = score_hierarchy(taxonomy, known, TRUTH)
     assert run_json(*PAGE, *classes, "--truth", "t.json")["scores"] == expected
     assert "adjusted shortest path" in run(*PAGE, *classes, "--truth", "t.json").stdout
     assert run_json(*PAGE, "-o", "r.html", "--force")["scores"] is None

@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from taxarbor import Hierarchy
-from taxarbor.hierarchy._whole import write_whole
+from taxarbor import Taxonomy
+from taxarbor._atomic import write_atomically
 
 ODD = [
     *("a\rb", "\r", "a\nb", "a\r\nb", "\x85x", "\u2028", "\x0b", "\x0c", "\x1b[31mred", "\x00"),
@@ -52,12 +52,12 @@ def test_odd_ids_read_back(run, folder, odd, end):
 
 
 def test_exported_notes_read_back(run, folder, monkeypatch):
-    tree = Hierarchy.load("model.taxarbor")
+    taxonomy = Taxonomy.load("model.taxarbor")
     note = "a\rb"
-    monkeypatch.setattr(Hierarchy, "load", lambda path: tree)
-    monkeypatch.setattr(type(tree), "notes", (note,) * tree.n_nodes, raising=False)
+    monkeypatch.setattr(Taxonomy, "load", lambda path: taxonomy)
+    monkeypatch.setattr(type(taxonomy), "notes", (note,) * taxonomy.tree.n_nodes, raising=False)
     lines = [*csv.reader(io.StringIO(run("export", "m", "--to", "csv").stdout, newline=""))]
-    assert [line[-1] for line in lines] == ["note", *[note] * tree.n_nodes]
+    assert [line[-1] for line in lines] == ["note", *[note] * taxonomy.tree.n_nodes]
 
 
 def seen(*arguments):
@@ -185,7 +185,7 @@ def test_a_read_only_file_is_not_replaced(place):
         os.seteuid(65534)
     try:
         with pytest.raises(PermissionError) as caught:
-            write_whole(place, lambda file: file.write(b"new"))
+            write_atomically(place, lambda file: file.write(b"new"))
     finally:
         if is_root:
             os.seteuid(0)
@@ -197,7 +197,7 @@ def test_a_read_only_file_is_not_replaced(place):
 def test_a_replaced_file_keeps_its_owner(place):
     os.chown(place, 1234, 2345)
     place.chmod(0o640)
-    write_whole(place, lambda file: file.write(b"new"))
+    write_atomically(place, lambda file: file.write(b"new"))
     state = place.stat()
     assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (1234, 2345, 0o640)
     assert place.read_bytes() == b"new"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor import Hierarchy
+from taxarbor import Taxonomy
 
 ISLANDS = ("Biscoe", "Dream", "Torgersen")
 SPECIES = ("Gentoo", "Chinstrap", "Adelie")
@@ -116,10 +116,10 @@ def test_one_command_from_the_file_to_a_page(run, run_json, folder, seen):
         stem = name.removesuffix(".csv")
         assert seen.pop() == (folder / f"{stem}.html").as_uri()
         assert (folder / f"{stem}.html").read_text(encoding="utf-8").startswith("<!doctype")
-        tree = Hierarchy.load(folder / f"{stem}.taxarbor")
+        taxonomy = Taxonomy.load(folder / f"{stem}.taxarbor")
         both = (f"{stem}.taxarbor", name)
         found = run_json("predict", *both)
-        assert np.mean(found["labels"] == tree.labels) > 0.9
+        assert np.mean(found["labels"] == taxonomy.tree.labels) > 0.9
         assert run_json("explain", *both)["nodes"]
         assert run("show", both[0]).exit_code == 0
     words = run("show", "cars.taxarbor").stdout
@@ -182,14 +182,14 @@ def test_matrices_may_have_gaps(run_json, folder):
             told = run_json("fit", name, "-k", 2, "-o", "m", "--force", *options)
             assert told["notes"][0].startswith("gaps in 4 of 4 columns count as the column's")
             assert ("most in r," in told["notes"][0]) == (name == "a.npz")
-            labels = Hierarchy.load(folder / "m").labels.tolist()
+            labels = Taxonomy.load(folder / "m").labels.tolist()
             assert labels in ([0, 1] * 20, [1, 0] * 20)
             assert run_json("predict", "m", name)["labels"] == labels
     X[:, 1] = np.nan
     np.savez(folder / "a.npz", X=X, feature_names=["p", "q", "r", "s"])
     both = ("fit", "a.npz", "-k", 2, "-o", "m", "--force", "--missing", "mean")
     assert run_json(*both)["dropped"] == [{"column": "q", "reason": "empty"}]
-    assert Hierarchy.load(folder / "m").feature_names == ["p", "r", "s"]
+    assert Taxonomy.load(folder / "m").feature_names == ["p", "r", "s"]
     assert len(run_json("predict", "m", "a.npz")["labels"]) == 40
 
 
@@ -226,7 +226,7 @@ def test_weights_are_a_column(run_json, refused, folder, seen):
     (folder / "r.csv").write_text("\n".join([lines[0], *repeated]), encoding="utf-8")
     run_json("fit", "w.csv", "-k", 3, "--weights", "n")
     run_json("fit", "r.csv", "-k", 3)
-    weighted, plain = (Hierarchy.load(folder / f"{name}.taxarbor") for name in "wr")
+    weighted, plain = (Taxonomy.load(folder / f"{name}.taxarbor") for name in "wr")
     assert "n" not in weighted.feature_names
     rows = np.repeat(np.arange(40), np.arange(40) % 3)
     assert (weighted.labels[rows] == plain.labels).all()

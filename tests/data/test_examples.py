@@ -221,7 +221,7 @@ def test_both_methods_find_the_planted_tree(is_ours):
         sizes = {"n_clusters": branching**depth, "branching": branching, "random_state": seed}
         model = Taxarbor(**sizes) if is_ours else HMMC(alpha=0.1, beta=0.1, **sizes)
         model.fit(X)
-        tree = model.hierarchy_
+        tree = model.taxonomy_
         assert adjusted_rand_score(planted.labels, model.labels_) >= 0.95
         assert tree.depth[tree.leaves].tolist() == [depth] * branching**depth
         for node, rule in enumerate(tree.rules):
@@ -247,7 +247,7 @@ def test_every_variant_and_solver_finds_the_leaves():
 def test_upper_levels_are_cut_first():
     planted = make_planted_tree(400, depth=3)
     for method in (Taxarbor, HMMC):
-        tree = method(n_clusters=8, random_state=0).fit(planted.X).hierarchy_
+        tree = method(n_clusters=8, random_state=0).fit(planted.X).taxonomy_
         for n_clusters in (2, 4, 8):
             truth = planted.labels // (8 // n_clusters)
             assert adjusted_rand_score(truth, tree.cut(n_clusters)) >= 0.95

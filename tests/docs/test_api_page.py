@@ -11,10 +11,10 @@ import taxarbor
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "api"
 PUBLIC = [
     "taxarbor",
-    "taxarbor.hierarchy",
+    "taxarbor.taxonomy",
     "taxarbor.exchange",
     "taxarbor.explain",
-    "taxarbor.trust",
+    "taxarbor.stability",
     "taxarbor.metrics",
     "taxarbor.plot",
     "taxarbor.report",

@@ -78,8 +78,10 @@ def bounds():
 def inner():
     """The ids of the nodes that were split."""
 
-    def find(tree):
-        return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
+    def find(taxonomy):
+        return [
+            node for node in range(taxonomy.tree.n_nodes) if not taxonomy.tree.is_leaf(node)
+        ]
 
     return find
 
@@ -88,8 +90,8 @@ def inner():
 def structure():
     """All of a tree but what depends on the last bits: who is where, and which features."""
 
-    def extract(tree):
-        document = json.loads(to_json(tree))
+    def extract(taxonomy):
+        document = json.loads(to_json(taxonomy))
         for node in document["nodes"]:
             for name in ("score", "objective", "info", "mean"):
                 del node[name]

@@ -12,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 from taxarbor import (
     HMMC,
     GrowthWarning,
-    Hierarchy,
     Taxarbor,
+    Taxonomy,
 )
 from taxarbor._types import Status
 from taxarbor.exchange import to_json
@@ -82,17 +82,17 @@ def test_limits(data, inner, grown):
         (None, 90, 3),
     ):
         limits = {"max_leaf_size": max_leaf_size, "max_depth": max_depth}
-        tree = grown(X, n_clusters, **limits).hierarchy_
+        taxonomy = grown(X, n_clusters, **limits).taxonomy_
         size, depth, most = max_leaf_size or 0, max_depth or 99, n_clusters or 999
-        spared = (tree.sizes <= size) | (tree.depth >= depth)
-        assert 1 < tree.n_leaves <= most
-        assert not spared[inner(tree)].any()
-        assert tree.n_leaves == most or spared[tree.leaves].all()
+        spared = (taxonomy.tree.sizes <= size) | (taxonomy.tree.depth >= depth)
+        assert 1 < taxonomy.tree.n_leaves <= most
+        assert not spared[inner(taxonomy)].any()
+        assert taxonomy.tree.n_leaves == most or spared[taxonomy.tree.leaves].all()
 
 
 def test_one_cluster_is_one_leaf(X, model):
     model.set_params(n_clusters=1).fit(X)
-    assert model.hierarchy_.n_nodes == 1
+    assert model.taxonomy_.tree.n_nodes == 1
     assert not model.labels_.any()
     assert not model.predict(X).any()
     assert model.decision_path(X).toarray().tolist() == [[1]] * len(X)
@@ -106,9 +106,11 @@ def test_leaves_come_in_steps(X, grown):
             reachable = 1 + (n_clusters - 1) // step * step
             with warnings.catch_warnings(record=True) as record:
                 warnings.simplefilter("always")
-                tree = grown(X, n_clusters, branching=branching).hierarchy_
-            assert tree.n_leaves == reachable
-            widths = {len(tree.children(node)) for node in range(tree.n_nodes)} - {0}
+                taxonomy = grown(X, n_clusters, branching=branching).taxonomy_
+            assert taxonomy.tree.n_leaves == reachable
+            widths = {
+                len(taxonomy.tree.children(node)) for node in range(taxonomy.tree.n_nodes)
+            } - {0}
             assert widths <= ({*range(2, branching + 1)} if is_ours else {branching})
             told = [str(warning.message) for warning in record]
             leaves = "leaf" if reachable == 1 else "leaves"
@@ -125,7 +127,7 @@ def test_rows_that_nothing_tells_apart(as_kind, grown):
     for kind in KINDS:
         with pytest.warns(GrowthWarning, match="5 leaves where 20 .* its 11 rows are"):
             model = grown(as_kind(np.repeat(rows, 11, axis=0), kind), 20, **free)
-        assert model.hierarchy_.n_leaves == 5
+        assert model.taxonomy_.tree.n_leaves == 5
         assert (model.labels_.reshape(5, 11) == model.labels_[::11, None]).all()
         for value in (0.0, 0.1, 1e6 / 3):
             told = r"1 leaf where 4 were asked for: leaf node 0 \(37 rows\) was refused: "
@@ -143,7 +145,7 @@ def test_refusals_are_counted_and_reported_at_the_caller(X, grown):
 
 def test_silence(X, grown, capfd):
     """Fewer leaves for another limit is no surprise; short fits show no progress."""
-    assert grown(X, 20, max_depth=2, verbose=1).hierarchy_.n_leaves == 4
+    assert grown(X, 20, max_depth=2, verbose=1).taxonomy_.tree.n_leaves == 4
     assert capfd.readouterr() == ("", "")
 
 
@@ -153,15 +155,15 @@ def test_silence(X, grown, capfd):
 def test_fitted_attributes(X, model):
     assert model.fit(X) is model
     n_clusters = model.n_clusters
-    assert isinstance(model.hierarchy_, Hierarchy)
+    assert isinstance(model.taxonomy_, Taxonomy)
     assert model.n_features_in_ == X.shape[1]
     assert "feature_names_in_" not in vars(model)
-    assert model.hierarchy_.feature_names is None
-    np.testing.assert_array_equal(model.labels_, model.hierarchy_.labels)
+    assert model.taxonomy_.feature_names is None
+    np.testing.assert_array_equal(model.labels_, model.taxonomy_.tree.labels)
     assert set(model.labels_) == set(range(n_clusters))
     np.testing.assert_array_equal(model.labels_, clone(model).fit_predict(X))
-    means = [X[model.hierarchy_.rows(node)].mean(axis=0) for node in range(n_clusters + 1)]
-    np.testing.assert_allclose(model.hierarchy_.means[: n_clusters + 1], means, atol=1e-12)
+    means = [X[model.taxonomy_.tree.rows(node)].mean(axis=0) for node in range(n_clusters + 1)]
+    np.testing.assert_allclose(model.taxonomy_.means[: n_clusters + 1], means, atol=1e-12)
 
 
 def test_planted_leaves_are_found(planted, grown):
@@ -172,40 +174,46 @@ def test_planted_leaves_are_found(planted, grown):
 def test_no_round_raises_the_objective_of_any_node(data, as_kind, name, model):
     for given in NAMES:
         for kind in ("float64 csr", "float32 dense"):
-            tree = refit(model, as_kind(data[given], kind)).hierarchy_
-            splits = [tree.info[node] for node in range(tree.n_nodes) if tree.rules[node]]
+            taxonomy = refit(model, as_kind(data[given], kind)).taxonomy_
+            splits = [
+                taxonomy.tree.info[node]
+                for node in range(taxonomy.tree.n_nodes)
+                if taxonomy.tree.rules[node]
+            ]
             # Leaves that are linked have splits that no round found.
             is_linked = isinstance(model, Taxarbor) and model.max_depth is None
             assert {info is None for info in splits} == {is_linked}
-            for node, info in enumerate(tree.info):
+            for node, info in enumerate(taxonomy.tree.info):
                 if info is not None:
                     assert np.all(np.diff(info.trace) <= 0.0)
                     assert info.status in set(Status)
                     assert info.n_iter == len(info.trace) - 1
                     assert info.n_passes > 0
-                    assert tree.objective[node] == info.trace[-1] >= 0.0
-            dtypes = {(rule.weights.dtype, rule.center.dtype) for rule in tree.rules if rule}
+                    assert taxonomy.tree.objective[node] == info.trace[-1] >= 0.0
+            dtypes = {
+                (rule.weights.dtype, rule.center.dtype) for rule in taxonomy.tree.rules if rule
+            }
             assert dtypes == {(np.dtype(kind.split()[0]),) * 2}
-            assert tree.means.dtype == kind.split()[0]
+            assert taxonomy.means.dtype == kind.split()[0]
 
 
 def test_constant_columns_get_no_weight(data, as_kind, model):
     X = np.insert(data["cloud"], [0, 4], [0.1, 1e4 / 3], axis=1)
     for kind in KINDS:
-        for rule in refit(model, as_kind(X, kind)).hierarchy_.rules:
+        for rule in refit(model, as_kind(X, kind)).taxonomy_.tree.rules:
             assert rule is None or not rule.weights[:, [0, 5]].any()
 
 
 def test_decision_path_leads_to_the_predicted_leaf(X, as_kind, model):
     for kind in KINDS:
-        tree, new = refit(model, as_kind(X, kind)).hierarchy_, as_kind(X[::7] + 0.3, kind)
-        visited = tree.decision_path(new)
+        taxonomy, new = refit(model, as_kind(X, kind)).taxonomy_, as_kind(X[::7] + 0.3, kind)
+        visited = taxonomy.decision_path(new)
         assert sparse.issparse(visited)
         assert visited.format == "csr"
-        assert visited.shape == (new.shape[0], tree.n_nodes)
-        for row, leaf in enumerate(tree.predict(new)):
+        assert visited.shape == (new.shape[0], taxonomy.tree.n_nodes)
+        for row, leaf in enumerate(taxonomy.predict(new)):
             nodes = visited.indices[visited.indptr[row] : visited.indptr[row + 1]]
-            assert tuple(nodes) == tree.path(tree.leaves[leaf])
+            assert tuple(nodes) == taxonomy.tree.path(taxonomy.tree.leaves[leaf])
         assert (visited.data == 1).all()
 
 
@@ -229,7 +237,7 @@ def test_probabilities_are_highest_where_rows_go(data, as_kind, model):
             Z = as_kind(data[given], kind)
             fitted = clone(model).fit(Z)
             P = fitted.predict_proba(Z)
-            assert P.shape == (Z.shape[0], fitted.hierarchy_.n_leaves)
+            assert P.shape == (Z.shape[0], fitted.taxonomy_.tree.n_leaves)
             np.testing.assert_allclose(P.sum(axis=1), 1)
             np.testing.assert_array_equal(P.argmax(axis=1), fitted.predict(Z))
             np.testing.assert_array_equal(P, fitted.set_params(n_jobs=2).predict_proba(Z))
@@ -243,8 +251,8 @@ def test_a_refit_overwrites_and_a_failed_one_does_not(X, model):
     again = fitted.fit(few)
     assert len(again.labels_) == 200
     assert again.n_features_in_ == 7
-    assert to_json(again.hierarchy_) == to_json(clone(fitted).fit(few).hierarchy_)
-    before, tree = again.predict(few), again.hierarchy_
+    assert to_json(again.taxonomy_) == to_json(clone(fitted).fit(few).taxonomy_)
+    before, taxonomy = again.predict(few), again.taxonomy_
     plain = np.arange(27.0).reshape(9, 3)
     for change, bad in (
         ({}, np.full((9, 20), np.nan)),
@@ -256,7 +264,7 @@ def test_a_refit_overwrites_and_a_failed_one_does_not(X, model):
         with pytest.raises(ValueError, match=r"X|n_clusters|seed|n_init"):
             again.set_params(**change).fit(bad)
         again.set_params(n_clusters=3, random_state=0, n_init=1)
-    assert again.hierarchy_ is tree
+    assert again.taxonomy_ is taxonomy
     assert again.n_features_in_ == 7
     np.testing.assert_array_equal(again.predict(few), before)
 
@@ -310,11 +318,11 @@ def test_bad_parameters(X, kind):
 def test_same_seed_same_tree(data, model):
     for given, dtype in (("planted", "float32"), ("animals", "float64"), ("cloud", "float32")):
         X = data[given].astype(dtype)
-        first = to_json(refit(model, X).hierarchy_)
-        assert to_json(refit(model, X, n_jobs=2).hierarchy_) == first
+        first = to_json(refit(model, X).taxonomy_)
+        assert to_json(refit(model, X, n_jobs=2).taxonomy_) == first
         same = (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], pd.DataFrame(X))
         for other in same:
-            assert to_json(refit(model, other).hierarchy_) == first
+            assert to_json(refit(model, other).taxonomy_) == first
 
 
 def test_dense_and_csr(data, structure, name, model):
@@ -327,10 +335,10 @@ def test_dense_and_csr(data, structure, name, model):
             np.testing.assert_array_equal(dense.labels_, csr.labels_)
             np.testing.assert_array_equal(dense.predict(X), dense.predict(sparse.csr_array(X)))
             two_jobs = refit(model, sparse.csr_array(X), n_jobs=2)
-            assert to_json(two_jobs.hierarchy_) == to_json(csr.hierarchy_)
+            assert to_json(two_jobs.taxonomy_) == to_json(csr.taxonomy_)
             if name == "hmmc, quasi-newton":
                 continue  # its inexact steps carry the last bit into the weights
-            one, other = dense.hierarchy_, csr.hierarchy_
+            one, other = dense.taxonomy_, csr.taxonomy_
             assert structure(one) == structure(other)
             for ours, theirs in zip(one.rules, other.rules, strict=True):
                 if ours is not None:
@@ -364,7 +372,7 @@ def test_the_scale_is_not_seen(data, name, model):
         for factor in (1000.0, 2.0**-20):
             other = refit(model, X * factor)
             np.testing.assert_array_equal(other.labels_, one.labels_)
-            used = one.hierarchy_.n_features_used, other.hierarchy_.n_features_used
+            used = one.taxonomy_.n_features_used, other.taxonomy_.n_features_used
             assert name == "hmmc, quasi-newton" or np.array_equal(*used)
 
 
@@ -372,14 +380,14 @@ def test_random_state(data, grown):
     X = data["cloud"]
     np.random.seed(5)  # noqa: NPY002
     before = np.random.get_state(legacy=False)  # noqa: NPY002
-    by_int = to_json(grown(X, random_state=3).hierarchy_)
-    by_state = to_json(grown(X, random_state=np.random.RandomState(3)).hierarchy_)
+    by_int = to_json(grown(X, random_state=3).taxonomy_)
+    by_state = to_json(grown(X, random_state=np.random.RandomState(3)).taxonomy_)
     np.testing.assert_equal(np.random.get_state(legacy=False), before)  # noqa: NPY002
     assert by_int == by_state
     trees = []
     for _ in range(2):  # without one, the global one is followed
         np.random.seed(5)  # noqa: NPY002
-        trees.append(to_json(grown(X, random_state=None).hierarchy_))
+        trees.append(to_json(grown(X, random_state=None).taxonomy_))
     assert trees[0] == trees[1]
 
 
@@ -443,7 +451,7 @@ def test_unusual_sparse_matrices(data, structure, model):
         before = {part: getattr(unusual, part).copy() for part in parts}
         fitted = refit(model, unusual)
         np.testing.assert_array_equal(fitted.labels_, usual.labels_)
-        assert structure(fitted.hierarchy_) == structure(usual.hierarchy_)
+        assert structure(fitted.taxonomy_) == structure(usual.taxonomy_)
         np.testing.assert_array_equal(fitted.predict(unusual), usual.predict(X))
         for part, values in before.items():
             assert getattr(unusual, part).dtype == values.dtype

@@ -14,11 +14,11 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import Hierarchy, TableEncoder, Taxarbor
+from taxarbor import TableEncoder, Taxarbor, Taxonomy
 from taxarbor._errors import InputError, InputTypeError, TableWarning
 from taxarbor.exchange import to_json
 from taxarbor.report import report
-from taxarbor.trust import assess
+from taxarbor.stability import assess
 from tests.sources.places import write_h5ad
 
 N, D = 240, 10
@@ -66,9 +66,9 @@ def model(X, E):
     return Taxarbor(4, random_state=0).fit(X, embedding=E)
 
 
-def features_used(tree):
-    rules = [rule for rule in tree.rules if rule is not None]
-    names = tree.feature_names
+def features_used(taxonomy):
+    rules = [rule for rule in taxonomy.tree.rules if rule is not None]
+    names = taxonomy.feature_names
     return {names[j] for rule in rules for j in rule.features}
 
 
@@ -78,7 +78,7 @@ def fit(X, embedding=None, **options):
 
 def test_labels_follow_the_embedding_and_rules_the_features(X, E, model):
     assert adjusted_rand_score(GROUPS, model.labels_) == 1.0
-    assert features_used(model.hierarchy_) <= set("abcd")
+    assert features_used(model.taxonomy_) <= set("abcd")
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     without = fit(X)
     assert adjusted_rand_score(GROUPS, without.labels_) < 1.0
@@ -116,7 +116,7 @@ def places(folder, X, E):
 
 
 def test_same_tree_from_everywhere(X, E, model, tmp_path):
-    rules = model.hierarchy_.rules
+    rules = model.taxonomy_.tree.rules
     for place, (rows, embedding) in places(tmp_path, X, E).items():
         with warnings.catch_warnings():
             if place == "parquet and npy":  # the column of vectors is not named
@@ -125,8 +125,8 @@ def test_same_tree_from_everywhere(X, E, model, tmp_path):
         np.testing.assert_array_equal(found.labels_, model.labels_, place)
         np.testing.assert_array_equal(found.predict(rows), model.labels_, place)
         np.testing.assert_array_equal(found.predict(X), model.labels_, place)
-        assert str(found.hierarchy_) == str(model.hierarchy_), place
-        for one, other in zip(found.hierarchy_.rules, rules, strict=True):
+        assert str(found.taxonomy_) == str(model.taxonomy_), place
+        for one, other in zip(found.taxonomy_.tree.rules, rules, strict=True):
             assert (one is None) == (other is None), place
             if one is not None:
                 np.testing.assert_array_equal(one.weights, other.weights, place)
@@ -160,8 +160,8 @@ def test_bfloat16(X, E, model):
 
 
 def test_without_an_embedding_nothing_changes(X):
-    expected = Taxarbor(4, random_state=0).fit(X).hierarchy_
-    assert to_json(fit(X, None).hierarchy_) == to_json(expected)
+    expected = Taxarbor(4, random_state=0).fit(X).taxonomy_
+    assert to_json(fit(X, None).taxonomy_) == to_json(expected)
 
 
 def damaged(E, value):
@@ -243,12 +243,12 @@ def test_nothing_but_vectors(E, tmp_path):
             if embedding is None:
                 np.testing.assert_array_equal(found.labels_, expected.labels_)
             assert adjusted_rand_score(GROUPS, found.labels_) == 1.0
-            assert features_used(found.hierarchy_) <= {f"emb_{j}" for j in range(D)}
-    found.hierarchy_.save(tmp_path / "model.taxarbor")
-    tree = Hierarchy.load(tmp_path / "model.taxarbor")
-    np.testing.assert_array_equal(tree.predict(table), found.labels_)
+            assert features_used(found.taxonomy_) <= {f"emb_{j}" for j in range(D)}
+    found.taxonomy_.save(tmp_path / "model.taxarbor")
+    taxonomy = Taxonomy.load(tmp_path / "model.taxarbor")
+    np.testing.assert_array_equal(taxonomy.predict(table), found.labels_)
     with pytest.raises(InputError, match="row 0"):
-        tree.predict(table.assign(emb=list(E[:, 1:])))
+        taxonomy.predict(table.assign(emb=list(E[:, 1:])))
     with pytest.warns(TableWarning):
         report(fit(table), table, tmp_path / "page.html")
 
@@ -281,15 +281,15 @@ def test_auto_finds_the_groups(X, E, table):
     for rows, embedding in ((X, E), (table, "emb")):
         found = Taxarbor("auto", random_state=0).fit(rows, embedding=embedding)
         assert adjusted_rand_score(GROUPS, found.labels_) == 1.0
-        assert found.hierarchy_.trust.suggested == 4
+        assert found.taxonomy_.stability.suggested == 4
 
 
 def test_assess(X, E, table, model):
-    tree = assess(model, X, embedding=E, n_refits=4)
-    assert tree.trust.is_stable.all()
+    taxonomy = assess(model, X, embedding=E, n_refits=4)
+    assert taxonomy.stability.is_stable.all()
     named = fit(table, "emb")
     again = assess(named, table, embedding="emb", n_refits=4)
-    np.testing.assert_array_equal(again.trust.came_back, tree.trust.came_back)
+    np.testing.assert_array_equal(again.stability.n_recovered, taxonomy.stability.n_recovered)
     for rows, given, one in ((X, None, model), (table, None, named), (X, E, fit(X))):
         with pytest.raises(InputError) as caught:
             assess(one, rows, embedding=given)
@@ -314,10 +314,10 @@ def test_anndata(X, E, model):
         found = fit(adata, "X_pca")
         np.testing.assert_array_equal(found.labels_, model.labels_)
         np.testing.assert_array_equal(found.predict(adata), model.labels_)
-        assert features_used(found.hierarchy_) <= set("abcd")
+        assert features_used(found.taxonomy_) <= set("abcd")
         np.testing.assert_array_equal(fit(adata).labels_, fit(rows).labels_)
-        assert [*fit(adata).hierarchy_.feature_names] == NAMES
-        assert assess(found, adata, embedding="X_pca", n_refits=3).trust is not None
+        assert [*fit(adata).taxonomy_.feature_names] == NAMES
+        assert assess(found, adata, embedding="X_pca", n_refits=3).stability is not None
         with pytest.raises(InputError) as caught:
             fit(adata, "a")
         assert caught.value.parameter == "embedding"
@@ -346,7 +346,7 @@ def test_h5ad(X, E, model, tmp_path):
         found = fit(path, "X_pca")
         np.testing.assert_array_equal(found.labels_, model.labels_)
         np.testing.assert_array_equal(found.predict(path), model.labels_)
-        assert features_used(found.hierarchy_) <= set("abcd")
+        assert features_used(found.taxonomy_) <= set("abcd")
         with pytest.raises(InputError) as caught:
             fit(path, "frame")
         assert caught.value.parameter == "embedding"

@@ -60,13 +60,15 @@ def test_frames_are_arrays_with_names(X, make_frame, fit):
         frame, same = make_frame(array), make_frame(array)
         plain, named = fit(array), fit(frame)
         assert named.feature_names_in_.tolist() == NAMES
-        assert named.hierarchy_.feature_names == list(NAMES)
-        assert all(type(name) is str for name in named.hierarchy_.feature_names)
+        assert named.taxonomy_.feature_names == list(NAMES)
+        assert all(type(name) is str for name in named.taxonomy_.feature_names)
         np.testing.assert_array_equal(named.labels_, plain.labels_)
         np.testing.assert_array_equal(named.predict(frame), plain.predict(array))
         assert frame.equals(same)
-        assert {rule.dtype for rule in named.hierarchy_.rules if rule} == {np.dtype(dtype)}
-        for ours, theirs in zip(named.hierarchy_.rules, plain.hierarchy_.rules, strict=True):
+        assert {rule.dtype for rule in named.taxonomy_.tree.rules if rule} == {np.dtype(dtype)}
+        for ours, theirs in zip(
+            named.taxonomy_.tree.rules, plain.taxonomy_.tree.rules, strict=True
+        ):
             if ours is not None:
                 np.testing.assert_array_equal(ours.weights, theirs.weights)
 
@@ -97,7 +99,7 @@ def test_a_refit_forgets_the_names_and_a_failed_one_keeps_them(X, fit):
         model.fit(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, np.inf]}))
     assert model.feature_names_in_.tolist() == NAMES
     np.testing.assert_array_equal(model.predict(frame), before)
-    assert model.fit(X).hierarchy_.feature_names is None
+    assert model.fit(X).taxonomy_.feature_names is None
     assert "feature_names_in_" not in vars(model)
 
 
@@ -114,31 +116,31 @@ def test_mixed_types(kind, fit):
     for frame in (pd.DataFrame, pl.DataFrame):
         model = fit(frame(columns))
         np.testing.assert_array_equal(model.labels_, plain.labels_)
-        assert model.hierarchy_.rules[0].dtype == np.float64
-        assert model.hierarchy_.feature_names == list(columns)
+        assert model.taxonomy_.tree.rules[0].dtype == np.float64
+        assert model.taxonomy_.feature_names == list(columns)
         with pytest.raises(ValueError, match="could not convert string to float: 'red'"):
             kind(2, encoder=None).fit(frame({"a": [1.0, 2.0, 3.0], "b": ["red", "x", "y"]}))
 
 
 def test_nullable_types(data, kind, fit):
     frame = pd.DataFrame(data["binary"].astype(int)).add_prefix("f")
-    plain = to_json(fit(frame).hierarchy_)
+    plain = to_json(fit(frame).taxonomy_)
     for dtype in ("Int64", "Float64", "boolean"):
         nullable = frame.astype(dtype)
-        assert to_json(fit(nullable).hierarchy_) == plain
+        assert to_json(fit(nullable).taxonomy_) == plain
         nullable.iloc[3, 4] = pd.NA
         with pytest.raises(ValueError, match=r"NaN|NA"):
             kind(4, encoder=None).fit(nullable)
         with pytest.warns(TableWarning, match=r"gaps in 1 of 12 columns .*, 0\.33 % \(see"):
             model = fit(nullable)
-        assert model.hierarchy_.missing[0].tolist() == [1 / 300 * (j == 4) for j in range(12)]
+        assert model.taxonomy_.missing[0].tolist() == [1 / 300 * (j == 4) for j in range(12)]
         np.testing.assert_array_equal(model.predict(nullable), model.labels_)
 
 
 def test_names_that_are_numbers(X, fit):
     model = fit(pd.DataFrame(X))
     assert "feature_names_in_" not in vars(model)
-    assert model.hierarchy_.feature_names is None
+    assert model.taxonomy_.feature_names is None
     with pytest.raises(TypeError, match=r"Feature names are only supported if all .* strings"):
         fit(pd.DataFrame(X, columns=[0, *NAMES[1:]]))
 
@@ -146,11 +148,11 @@ def test_names_that_are_numbers(X, fit):
 def test_names_in_a_printed_tree_and_through_a_pipeline(X, fit, kind):
     animals = load_animals()
     model = fit(pd.DataFrame(animals.X, columns=list(animals.feature_names)))
-    used = [animals.feature_names[j] for j in model.hierarchy_.rules[0].features]
-    assert any(name in model.hierarchy_.to_text() for name in used)
+    used = [animals.feature_names[j] for j in model.taxonomy_.tree.rules[0].features]
+    assert any(name in model.taxonomy_.to_text() for name in used)
     scaler = StandardScaler().set_output(transform="pandas")
     pipeline = make_pipeline(scaler, kind(4)).fit(as_pandas(X))
-    assert pipeline[-1].hierarchy_.feature_names == list(NAMES)
+    assert pipeline[-1].taxonomy_.feature_names == list(NAMES)
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")

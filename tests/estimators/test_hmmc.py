@@ -17,9 +17,9 @@ RAW = {"units": "raw", "alpha": 1e-2, "beta": 1e-2}
 NAMES = ("planted", "animals", "cloud")
 
 
-def content(tree):
+def content(taxonomy):
     """All of a tree but who made it."""
-    return to_json(replace(tree, made_by=None))
+    return to_json(replace(taxonomy, made_by=None))
 
 
 def fit(X, n_clusters=8, **parameters):
@@ -33,27 +33,28 @@ def test_sizes_of_children(data, inner, bounds):
     for name in NAMES:
         for branching in (2, 3, 4):
             for balance in ((0.9, 1.1), (1.0, 1.0), (0.5, 1.2)):
-                tree = fit(data[name], 13, branching=branching, balance=balance, **RAW)
-                tree = tree.hierarchy_
-                assert tree.n_leaves == 13
-                for node in inner(tree):
-                    least, most = bounds(int(tree.sizes[node]), branching, balance)
-                    sizes = tree.sizes[list(tree.children(node))]
+                taxonomy = fit(data[name], 13, branching=branching, balance=balance, **RAW)
+                taxonomy = taxonomy.taxonomy_
+                assert taxonomy.tree.n_leaves == 13
+                for node in inner(taxonomy):
+                    least, most = bounds(int(taxonomy.tree.sizes[node]), branching, balance)
+                    sizes = taxonomy.tree.sizes[list(taxonomy.tree.children(node))]
                     assert least <= sizes.min() <= sizes.max() <= most
 
 
 def test_one_number_is_a_symmetric_balance(X):
-    one, pair = (fit(X, balance=balance).hierarchy_ for balance in (0.8, (0.8, 1.2)))
+    one, pair = (fit(X, balance=balance).taxonomy_ for balance in (0.8, (0.8, 1.2)))
     assert content(one) == content(pair)
 
 
 def divergences(model, X):
     """The nodes at which the prediction of a training row leaves the path of its label."""
-    tree, predicted = model.hierarchy_, model.predict(X)
+    taxonomy, predicted = model.taxonomy_, model.predict(X)
     found = set()
     for row in np.flatnonzero(predicted != model.labels_):
         ours, theirs = (
-            tree.path(tree.leaves[labels[row]]) for labels in (model.labels_, predicted)
+            taxonomy.tree.path(taxonomy.tree.leaves[labels[row]])
+            for labels in (model.labels_, predicted)
         )
         found.add(max(set(ours) & set(theirs)))
     return found
@@ -70,11 +71,14 @@ def test_predict_differs_only_where_a_size_binds(data, as_kind, bounds):
                     for center in ("node", "data"):
                         setting = {"branching": branching, "balance": balance}
                         model = fit(X, 7, center=center, **setting)
-                        tree, moved = model.hierarchy_, divergences(model, X)
+                        taxonomy, moved = model.taxonomy_, divergences(model, X)
                         n_moved += len(moved)
                         for node in moved:
-                            sizes = {int(tree.sizes[child]) for child in tree.children(node)}
-                            n_rows = int(tree.sizes[node])
+                            sizes = {
+                                int(taxonomy.tree.sizes[child])
+                                for child in taxonomy.tree.children(node)
+                            }
+                            n_rows = int(taxonomy.tree.sizes[node])
                             assert sizes & set(bounds(n_rows, branching, pair))
     assert n_moved > 10
 
@@ -105,9 +109,9 @@ def test_a_grid_of_ties(data, as_kind):
             for balance in (None, (0.9, 1.1)):
                 for solver in ("newton", "pqn"):
                     setting = {"branching": branching, "balance": balance, "solver": solver}
-                    tree = fit(X, 7, **setting).hierarchy_
-                    assert tree.n_leaves == 7
-                    assert tree.sizes.min() >= 1
+                    taxonomy = fit(X, 7, **setting).taxonomy_
+                    assert taxonomy.tree.n_leaves == 7
+                    assert taxonomy.tree.sizes.min() >= 1
 
 
 # ---- one origin, or each node's own ----
@@ -115,20 +119,22 @@ def test_a_grid_of_ties(data, as_kind):
 
 def test_where_boundaries_pass_through(X, inner):
     for branching in (2, 3):
-        tree = fit(X, 7, branching=branching).hierarchy_
-        own = fit(X, 7, branching=branching, center="node").hierarchy_
-        for node in inner(tree):
-            np.testing.assert_allclose(tree.rules[node].center, X.mean(axis=0), atol=1e-12)
+        taxonomy = fit(X, 7, branching=branching).taxonomy_
+        own = fit(X, 7, branching=branching, center="node").taxonomy_
+        for node in inner(taxonomy):
+            np.testing.assert_allclose(
+                taxonomy.tree.rules[node].center, X.mean(axis=0), atol=1e-12
+            )
         for node in inner(own):
             mean = X[own.rows(node)].mean(axis=0)
             np.testing.assert_allclose(own.rules[node].center, mean, atol=1e-12)
-        np.testing.assert_array_equal(own.rules[0].weights, tree.rules[0].weights)
+        np.testing.assert_array_equal(own.rules[0].weights, taxonomy.tree.rules[0].weights)
 
 
 def test_with_one_origin_equal_rows_are_still_refused():
     X = np.repeat(np.array([[0.0, 0.0], [9.0, 9.0]]), 6, axis=0)
     with pytest.warns(GrowthWarning, match="equal"):
-        assert fit(X, 4).hierarchy_.n_leaves == 2
+        assert fit(X, 4).taxonomy_.tree.n_leaves == 2
 
 
 # ---- penalties and solvers ----
@@ -142,27 +148,27 @@ def test_no_variant_raises_the_objective(data, as_kind):
             for solver, tol in (("newton", 1e-4), ("pqn", 1e-2)):
                 for center in ("node", "data"):
                     setting = {"solver": solver, "tol": tol, "center": center}
-                    tree = fit(X, 5, penalty=penalty, **setting).hierarchy_
-                    assert tree.n_leaves == 5
-                    for info in filter(None, tree.info):
+                    taxonomy = fit(X, 5, penalty=penalty, **setting).taxonomy_
+                    assert taxonomy.tree.n_leaves == 5
+                    for info in filter(None, taxonomy.tree.info):
                         assert np.all(np.diff(info.trace) <= 0.0)
 
 
 def test_stronger_penalties_use_fewer_features(data):
     used = [
-        fit(data["cloud"], alpha=a, **NODE).hierarchy_.n_features_used[0] for a in (0, 0.1, 0.3)
+        fit(data["cloud"], alpha=a, **NODE).taxonomy_.n_features_used[0] for a in (0, 0.1, 0.3)
     ]
     assert used == sorted(used, reverse=True)
     assert used[0] > used[-1]
     with pytest.warns(GrowthWarning, match="lower alpha or beta"):
-        assert fit(data["cloud"], alpha=1.0).hierarchy_.n_leaves == 1
+        assert fit(data["cloud"], alpha=1.0).taxonomy_.tree.n_leaves == 1
 
 
 def test_raw_units_see_the_scale(data):
     X = data["cloud"]
     setting = {**RAW, **NODE, "alpha": 1.0}
     small, large = (fit(X * factor, **setting) for factor in (1.0, 1000.0))
-    assert small.hierarchy_.n_features_used[0] < large.hierarchy_.n_features_used[0]
+    assert small.taxonomy_.n_features_used[0] < large.taxonomy_.n_features_used[0]
     assert (small.labels_ != large.labels_).any()
 
 
@@ -172,7 +178,7 @@ def test_no_variant_sees_the_scale_in_relative_units(data):
         for penalty in PENALTIES:
             one, other = (fit(X * f, penalty=penalty, **NODE) for f in (1.0, 2.0**-20))
             np.testing.assert_array_equal(other.labels_, one.labels_)
-            used = other.hierarchy_.n_features_used, one.hierarchy_.n_features_used
+            used = other.taxonomy_.n_features_used, one.taxonomy_.n_features_used
             np.testing.assert_array_equal(*used)
 
 
@@ -184,7 +190,9 @@ def test_weights_go_with_their_columns(data):
             setting = {"solver": solver, "tol": 1e-9, **NODE}
             one, other = (fit(Z, 6, **setting) for Z in (X, X[:, order]))
             np.testing.assert_array_equal(one.labels_, other.labels_)
-            for ours, theirs in zip(one.hierarchy_.rules, other.hierarchy_.rules, strict=True):
+            for ours, theirs in zip(
+                one.taxonomy_.tree.rules, other.taxonomy_.tree.rules, strict=True
+            ):
                 if ours is not None:
                     close = 1e-3 * np.abs(ours.weights).max()
                     moved = ours.weights[:, order]
@@ -196,7 +204,7 @@ def test_more_starts_are_never_worse(data):
         for branching in (2, 3):
             setting = {"branching": branching, **NODE}
             fits = [fit(data[name], branching, n_init=n, **setting) for n in (1, 2, 5, 9)]
-            roots = [model.hierarchy_.objective[0] for model in fits]
+            roots = [model.taxonomy_.tree.objective[0] for model in fits]
             assert roots == sorted(roots, reverse=True)
 
 
@@ -211,7 +219,7 @@ def test_rounds_that_run_out_are_told_of(data, monkeypatch):
 def test_a_loose_tolerance_does_not_blame_the_penalty(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fit(X, tol=2.0).hierarchy_.n_leaves == 8
+        assert fit(X, tol=2.0).taxonomy_.tree.n_leaves == 8
 
 
 @pytest.mark.parametrize(
@@ -247,7 +255,7 @@ def test_equal_rows_are_not_torn_apart_to_make_as_many_clusters():
     model = HMMC(9, branching=3, random_state=0)
     with pytest.warns(GrowthWarning, match="rows are equal for"):
         model.fit(X)
-    assert model.hierarchy_.n_leaves == 1
+    assert model.taxonomy_.tree.n_leaves == 1
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -278,11 +286,11 @@ def test_sizes_are_kept_to_by_moving_equal_rows_together(inner, bounds):
                 {"X": np.repeat(X, copies, axis=0)},
                 {"X": X, "sample_weight": copies},
             ):
-                tree = model.fit(**told).hierarchy_
-                sizes = tree.node_weights
-                for node in inner(tree):
+                taxonomy = model.fit(**told).taxonomy_
+                sizes = taxonomy.tree.node_weights
+                for node in inner(taxonomy):
                     least, most = bounds(sizes[node], K, (0.9, 1.1))
-                    children = sizes[list(tree.children(node))]
+                    children = sizes[list(taxonomy.tree.children(node))]
                     assert least <= children.min() <= children.max() <= most
 
 
@@ -297,9 +305,9 @@ def test_few_rows_of_many_features_are_solved_along_the_rows(penalty, K, kind):
     own, paper = fit(X, K, **how), fit(X, K, **how, solver="pqn")
     np.testing.assert_array_equal(own.labels_, paper.labels_)
     np.testing.assert_array_equal(own.predict(X), own.labels_)
-    least = paper.hierarchy_.objective[0]
-    assert 0.97 * least <= own.hierarchy_.objective[0] <= 1.01 * least
-    found, expected = (one.hierarchy_.rules[0].weights for one in (own, paper))
+    least = paper.taxonomy_.tree.objective[0]
+    assert 0.97 * least <= own.taxonomy_.tree.objective[0] <= 1.01 * least
+    found, expected = (one.taxonomy_.tree.rules[0].weights for one in (own, paper))
     alike = np.vdot(found, expected) / np.linalg.norm(found) / np.linalg.norm(expected)
     assert alike > 0.99
     assert not found[:, -1].any()

@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor._errors import InputError
 from taxarbor.exchange import to_frame, to_linkage, to_newick
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.trust import assess
+from taxarbor.stability import assess
+from taxarbor.taxonomy import Taxonomy
 
 MODELS = [
     Taxarbor(5, noise=0.05),
@@ -35,19 +35,21 @@ def planted(seed, dtype=np.float64):
 def test_noise_is_set_apart(model, dtype):
     for seed in range(3):
         X = planted(seed, dtype)
-        tree = model.set_params(random_state=seed).fit(X).hierarchy_
+        taxonomy = model.set_params(random_state=seed).fit(X).taxonomy_
         labels, n_noise = model.labels_, round(model.noise * len(X))
-        assert (labels == -1).sum() == len(tree.noise) == n_noise
-        assert tree.n_rows == len(X)
-        assert tree.n_rows - n_noise == len(tree.order) == tree.sizes[0]
-        np.testing.assert_array_equal(np.flatnonzero(labels == -1), tree.noise)
-        assert set(labels) - {-1} == set(range(tree.n_leaves))
+        assert (labels == -1).sum() == len(taxonomy.tree.noise) == n_noise
+        assert taxonomy.tree.n_rows == len(X)
+        assert (
+            taxonomy.tree.n_rows - n_noise == len(taxonomy.tree.order) == taxonomy.tree.sizes[0]
+        )
+        np.testing.assert_array_equal(np.flatnonzero(labels == -1), taxonomy.tree.noise)
+        assert set(labels) - {-1} == set(range(taxonomy.tree.n_leaves))
         np.testing.assert_array_equal(model.predict(X), labels)
         scores = model.outlier_score_
         assert scores[labels == -1].min() > scores[labels != -1].max()
-        for leaf in tree.leaves:
-            mean = X[tree.rows(leaf)].mean(axis=0)
-            np.testing.assert_allclose(tree.means[leaf], mean, rtol=1e-4, atol=1e-4)
+        for leaf in taxonomy.tree.leaves:
+            mean = X[taxonomy.tree.rows(leaf)].mean(axis=0)
+            np.testing.assert_allclose(taxonomy.means[leaf], mean, rtol=1e-4, atol=1e-4)
         P, visited = model.predict_proba(X), model.decision_path(X)
         np.testing.assert_allclose(P.sum(axis=1), 1.0)
         np.testing.assert_array_equal(np.diff(visited.indptr) == 0, labels == -1)
@@ -58,7 +60,7 @@ def test_planted_noise_is_found():
         model = Taxarbor(8, noise=0.05, random_state=seed)
         X = planted(seed)
         assert (model.fit(X).labels_[-10:] == -1).all()
-        assert model.hierarchy_.n_leaves == 8
+        assert model.taxonomy_.tree.n_leaves == 8
         plain = Taxarbor(8, random_state=seed).fit(X)
         np.testing.assert_array_equal(np.argsort(plain.outlier_score_)[-10:] >= 190, True)
 
@@ -69,8 +71,8 @@ def test_scores_are_in_units_of_what_is_usual():
         scores = model.set_params(random_state=0).fit(X).outlier_score_
         assert scores.shape == (190,)
         assert 0.9 < scores.mean() < 1.1
-        tree = model.hierarchy_
-        centers = tree.means[tree.leaves]
+        taxonomy = model.taxonomy_
+        centers = taxonomy.means[taxonomy.tree.leaves]
         away = np.sqrt(((X[:, None] - centers) ** 2).sum(axis=2))
         own = away[np.arange(190), model.labels_]
         unit = [own[model.labels_ == label].mean() for label in range(4)]
@@ -82,27 +84,31 @@ def test_scores_are_in_units_of_what_is_usual():
 def test_noise_survives_files_cuts_pruning_and_units(tmp_path):
     X = planted(1)
     model = Taxarbor(4, noise=0.1, random_state=0).fit((X - 5.0) / 0.25)
-    tree = model.hierarchy_
-    tree.save(tmp_path / "tree")
-    other = tree.unscale(np.full(X.shape[1], 5.0), np.full(X.shape[1], 0.25))
+    taxonomy = model.taxonomy_
+    taxonomy.save(tmp_path / "tree")
+    other = taxonomy.unscale(np.full(X.shape[1], 5.0), np.full(X.shape[1], 0.25))
     other.save(tmp_path / "other")
     for again, data in (
-        (Hierarchy.load(tmp_path / "tree"), (X - 5.0) / 0.25),
-        (pickle.loads(pickle.dumps(tree)), (X - 5.0) / 0.25),
+        (Taxonomy.load(tmp_path / "tree"), (X - 5.0) / 0.25),
+        (pickle.loads(pickle.dumps(taxonomy)), (X - 5.0) / 0.25),
         (other, X),
         (other, csr_array(X)),
-        (Hierarchy.load(tmp_path / "other"), X),
+        (Taxonomy.load(tmp_path / "other"), X),
     ):
-        np.testing.assert_array_equal(again.noise, tree.noise)
-        np.testing.assert_array_equal(again.labels, tree.labels)
-        np.testing.assert_array_equal(again.predict(data), tree.labels)
+        np.testing.assert_array_equal(again.noise, taxonomy.tree.noise)
+        np.testing.assert_array_equal(again.labels, taxonomy.tree.labels)
+        np.testing.assert_array_equal(again.predict(data), taxonomy.tree.labels)
     for n_clusters in (1, 2, 3):
-        few = tree.prune(n_clusters)
-        np.testing.assert_array_equal(few.labels, tree.cut(n_clusters))
-        np.testing.assert_array_equal(few.noise, tree.noise)
+        few = taxonomy.prune(n_clusters)
+        np.testing.assert_array_equal(few.labels, taxonomy.cut(n_clusters))
+        np.testing.assert_array_equal(few.noise, taxonomy.tree.noise)
         np.testing.assert_array_equal(few.predict((X - 5.0) / 0.25), few.labels)
-    assert to_frame(tree)["n_rows"].max() == len(tree.order)
-    assert to_newick(tree).count(",") == len(to_linkage(tree)) == tree.n_leaves - 1
+    assert to_frame(taxonomy)["n_rows"].max() == len(taxonomy.tree.order)
+    assert (
+        to_newick(taxonomy).count(",")
+        == len(to_linkage(taxonomy))
+        == taxonomy.tree.n_leaves - 1
+    )
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -111,13 +117,13 @@ def test_noise_counts_weights():
     w = np.random.default_rng(0).integers(0, 4, len(X))
     w[-10:] = 1
     model = Taxarbor(5, noise=0.04, random_state=0)
-    tree = model.fit(X, sample_weight=w).hierarchy_
+    taxonomy = model.fit(X, sample_weight=w).taxonomy_
     index = np.repeat(np.arange(len(X)), w)
-    copies = Taxarbor(5, noise=0.04, random_state=0).fit(X[index]).hierarchy_
-    np.testing.assert_array_equal(tree.labels[index], copies.labels)
-    np.testing.assert_allclose(tree.means, copies.means, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(model.predict(X), tree.labels)
-    assert 0 < w[tree.noise].sum() <= 0.04 * w.sum()
+    copies = Taxarbor(5, noise=0.04, random_state=0).fit(X[index]).taxonomy_
+    np.testing.assert_array_equal(taxonomy.tree.labels[index], copies.labels)
+    np.testing.assert_allclose(taxonomy.means, copies.means, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), taxonomy.tree.labels)
+    assert 0 < w[taxonomy.tree.noise].sum() <= 0.04 * w.sum()
 
 
 def test_outliers_count_in_the_share_of_noise():
@@ -132,9 +138,9 @@ def test_outliers_count_in_the_share_of_noise():
 def test_refits_are_of_rows_that_are_no_noise():
     X = planted(0)
     model = Taxarbor(4, noise=0.05, random_state=0).fit(X)
-    trust = assess(model, X, n_refits=3).trust
-    assert (trust.came_back[:5] == 3).all()
-    assert (trust.rows[model.hierarchy_.noise] == 0.0).all()
+    trust = assess(model, X, n_refits=3).stability
+    assert (trust.n_recovered[:5] == 3).all()
+    assert (trust.rows[model.taxonomy_.tree.noise] == 0.0).all()
 
 
 def test_equal_rows_are_no_noise():

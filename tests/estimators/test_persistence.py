@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 from taxarbor import (
     HMMC,
     FileFormatError,
-    Hierarchy,
     Taxarbor,
+    Taxonomy,
 )
 from taxarbor.exchange import to_json
 
@@ -65,12 +65,12 @@ def test_a_copy_is_the_same_model(fitted):
             other = make(model)
             assert type(other) is type(model)
             assert other.get_params() == model.get_params()
-            assert to_json(other.hierarchy_) == to_json(model.hierarchy_)
+            assert to_json(other.taxonomy_) == to_json(model.taxonomy_)
             np.testing.assert_array_equal(other.labels_, model.labels_)
             np.testing.assert_array_equal(other.feature_names_in_, model.feature_names_in_)
             np.testing.assert_array_equal(other.predict(rows), model.predict(rows))
             with pytest.raises(ValueError, match="read-only"):
-                other.hierarchy_.order[0] = 0
+                other.taxonomy_.tree.order[0] = 0
 
 
 def test_unfitted_copies_and_clones(X):
@@ -83,7 +83,7 @@ def test_unfitted_copies_and_clones(X):
     other = clone(model)
     assert other.get_params() == model.get_params()
     assert not [name for name in vars(other) if name.endswith("_")]
-    assert to_json(other.fit(X).hierarchy_) == to_json(model.hierarchy_)
+    assert to_json(other.fit(X).taxonomy_) == to_json(model.taxonomy_)
 
 
 def test_skops_is_asked_to_trust_the_model_and_its_tree_only(X):
@@ -91,7 +91,7 @@ def test_skops_is_asked_to_trust_the_model_and_its_tree_only(X):
         data = skops.io.dumps(estimator(4, random_state=0).fit(X))
         trusted = [
             f"{estimator.__module__}.{estimator.__name__}",
-            "taxarbor.hierarchy._tree.Hierarchy",
+            "taxarbor.tree._tree.Taxonomy",
         ]
         assert skops.io.get_untrusted_types(data=data) == trusted
         with pytest.raises(skops.io.exceptions.UntrustedTypesFoundException):
@@ -100,10 +100,10 @@ def test_skops_is_asked_to_trust_the_model_and_its_tree_only(X):
 
 def test_a_saved_tree_predicts_alike_and_a_cut_file_is_refused(fitted, tmp_path):
     for model, rows in fitted:
-        tree, X, expected = model.hierarchy_, rows.to_numpy(), model.predict(rows)
+        taxonomy, X, expected = model.taxonomy_, rows.to_numpy(), model.predict(rows)
         path = tmp_path / "tree"
-        tree.save(path)
-        again = Hierarchy.load(path)
+        taxonomy.save(path)
+        again = Taxonomy.load(path)
         np.testing.assert_array_equal(again.predict(X), expected)
         np.testing.assert_array_equal(again.predict(sparse.csr_array(X)), expected)
         np.testing.assert_array_equal(again.labels, model.labels_)
@@ -113,5 +113,5 @@ def test_a_saved_tree_predicts_alike_and_a_cut_file_is_refused(fitted, tmp_path)
         whole = path.read_bytes()
         for share in (0.0, 0.01, 0.5, 0.99):
             path.write_bytes(whole[: int(share * len(whole))])
-            with pytest.raises(FileFormatError, match=r"tree|hierarchy"):
-                Hierarchy.load(path)
+            with pytest.raises(FileFormatError, match=r"tree|taxonomy"):
+                Taxonomy.load(path)

@@ -12,8 +12,8 @@ from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
 from taxarbor.estimators import _base, _taxarbor
 from taxarbor.exchange import to_json
-from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.split import GapSplitter, MaxMarginSplitter
+from taxarbor.tree import TreeBuilder
 
 
 @pytest.fixture(params=[Taxarbor, HMMC])
@@ -118,13 +118,13 @@ def is_interrupted(model, X):
     return False
 
 
-LAST = [(HierarchyBuilder, "freeze", 1), (_base, "score_rows", 1), (_base, "regroup", 1)]
+LAST = [(TreeBuilder, "freeze", 1), (_base, "score_rows", 1), (_base, "regroup", 1)]
 STEPS = {
     Taxarbor: [
         *((GapSplitter, "find", at) for at in (1, 4)),
         *((_taxarbor, name, 1) for name in ("find_outliers", "find_clusters", "find_rules")),
         *((_taxarbor, name, 1) for name in ("route", "route_all")),
-        (HierarchyBuilder, "freeze", 1),
+        (TreeBuilder, "freeze", 1),
     ],
     HMMC: [*((MaxMarginSplitter, "split", at) for at in (1, 4)), *LAST],
 }
@@ -148,7 +148,7 @@ def test_ctrl_c_leaves_the_estimator_as_it_was(X, monkeypatch, ctrl_c, kind, n_j
         while threading.active_count() > n_threads and time.monotonic() < deadline:
             time.sleep(0.01)
         assert threading.active_count() == n_threads
-    assert model.set_params(n_clusters=8).fit(X).hierarchy_.n_leaves == 8
+    assert model.set_params(n_clusters=8).fit(X).taxonomy_.tree.n_leaves == 8
 
 
 def test_fit_in_another_thread(X, kind):
@@ -157,4 +157,4 @@ def test_fit_in_another_thread(X, kind):
     thread.start()
     thread.join()
     here = kind(4, random_state=0).fit(X)
-    assert to_json(model.hierarchy_) == to_json(here.hierarchy_)
+    assert to_json(model.taxonomy_) == to_json(here.taxonomy_)

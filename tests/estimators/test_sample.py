@@ -92,16 +92,16 @@ def test_labels_are_predicted(name, settings):
     weights = rng.integers(0, 4, N_ROWS), rng.uniform(0.1, 3.0, N_ROWS)
     for sample_weight in (None, *weights):
         model = fit(X, sample_weight, **settings)
-        tree = model.hierarchy_
+        taxonomy = model.taxonomy_
         np.testing.assert_array_equal(model.labels_, model.predict(X))
-        np.testing.assert_array_equal(model.labels_, tree.labels)
-        sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=tree.n_leaves)
-        np.testing.assert_array_equal(tree.sizes[tree.leaves], sizes)
-        assert sizes.sum() + len(tree.noise) == N_ROWS
-        assert tree.n_leaves > 2
-        assert np.isfinite(tree.means).all()
+        np.testing.assert_array_equal(model.labels_, taxonomy.tree.labels)
+        sizes = np.bincount(model.labels_[model.labels_ >= 0], minlength=taxonomy.tree.n_leaves)
+        np.testing.assert_array_equal(taxonomy.tree.sizes[taxonomy.tree.leaves], sizes)
+        assert sizes.sum() + len(taxonomy.tree.noise) == N_ROWS
+        assert taxonomy.tree.n_leaves > 2
+        assert np.isfinite(taxonomy.means).all()
         assert np.isfinite(model.outlier_score_).all()
-        assert ("noise" in settings) or not len(tree.noise)
+        assert ("noise" in settings) or not len(taxonomy.tree.noise)
 
 
 def assert_same(one, other):
@@ -110,7 +110,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(
             np.asarray(getattr(one, name)), np.asarray(getattr(other, name))
         )
-    one, other = one.hierarchy_, other.hierarchy_
+    one, other = one.taxonomy_, other.taxonomy_
     for name in ("parents", "birth", "sizes", "score", "objective", "means", "missing"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     np.testing.assert_array_equal(one.two_values, other.two_values)
@@ -161,8 +161,8 @@ def test_one_tree_from_frames_and_parquet(settings, tmp_path):
 
 def test_another_seed_draws_another_sample():
     X = TABLES["float64"]
-    assert to_json(fit(X).hierarchy_) == to_json(fit(X).hierarchy_)
-    assert not np.array_equal(fit(X).hierarchy_.means, fit(X, random_state=1).hierarchy_.means)
+    assert to_json(fit(X).taxonomy_) == to_json(fit(X).taxonomy_)
+    assert not np.array_equal(fit(X).taxonomy_.means, fit(X, random_state=1).taxonomy_.means)
 
 
 def test_integer_weights_are_repeats_where_nothing_is_left_out():
@@ -172,8 +172,8 @@ def test_integer_weights_are_repeats_where_nothing_is_left_out():
     assert len(index) <= 500
     one, other = fit(X, weights), fit(X[index])
     np.testing.assert_array_equal(one.labels_[index], other.labels_)
-    np.testing.assert_allclose(one.hierarchy_.means, other.hierarchy_.means, atol=1e-12)
-    for ours, theirs in zip(one.hierarchy_.rules, other.hierarchy_.rules, strict=True):
+    np.testing.assert_allclose(one.taxonomy_.means, other.taxonomy_.means, atol=1e-12)
+    for ours, theirs in zip(one.taxonomy_.tree.rules, other.taxonomy_.tree.rules, strict=True):
         if ours is not None:
             np.testing.assert_array_equal(ours.weights, theirs.weights)
 
@@ -185,10 +185,10 @@ def test_weights_decide_what_is_drawn():
     X[weights == 0.0] += 1e3
     model = fit(X, weights)
     inside = X[weights > 0.0]
-    means = model.hierarchy_.means
+    means = model.taxonomy_.means
     assert (inside.min(axis=0) <= means).all()
     assert (means <= inside.max(axis=0)).all()
-    np.testing.assert_allclose(model.hierarchy_.node_weights[0], weights.sum())
+    np.testing.assert_allclose(model.taxonomy_.tree.node_weights[0], weights.sum())
 
 
 def test_least_sizes_hold_on_the_sample_and_in_proportion_beyond():
@@ -209,12 +209,12 @@ def test_missing_values_beyond_the_sample_are_imputed(tmp_path):
     holes[outside, 2] = np.nan
     np.save(tmp_path / "rows.npy", holes)
     filled = X.copy()
-    filled[outside, 2] = plain.hierarchy_.means[0, 2]
+    filled[outside, 2] = plain.taxonomy_.means[0, 2]
     for rows in (holes, tmp_path / "rows.npy"):
         model = fit(rows)
         np.testing.assert_array_equal(model.labels_, plain.predict(filled))
         np.testing.assert_array_equal(model.labels_, model.predict(holes))
-        np.testing.assert_array_equal(model.hierarchy_.means, plain.hierarchy_.means)
+        np.testing.assert_array_equal(model.taxonomy_.means, plain.taxonomy_.means)
 
 
 def rows_beyond_the_sample(X):
@@ -235,7 +235,7 @@ def test_infinity_beyond_the_sample_is_refused(value, tmp_path):
         model = Taxarbor(random_state=0)
         with pytest.raises(InputError, match=rf"X.*row {row}\b.*{column}"):
             model.fit(rows)
-        assert not vars(model).keys() & {"hierarchy_", "labels_"}
+        assert not vars(model).keys() & {"taxonomy_", "labels_"}
     matrix = sparse_rows()
     at = int(matrix.indptr[row])
     matrix.data[at] = value
@@ -250,7 +250,7 @@ def test_hmmc_uses_all_rows_and_counts_those_its_rules_send_elsewhere():
         model = HMMC(5, balance=balance, random_state=0).fit(X)
         assert model.n_rerouted_ == np.sum(model.labels_ != model.predict(X))
         assert (model.n_rerouted_ > 5) == (balance is not None)
-        np.testing.assert_allclose(model.hierarchy_.means[0], X.mean(axis=0))
+        np.testing.assert_allclose(model.taxonomy_.means[0], X.mean(axis=0))
 
 
 @pytest.mark.parametrize("step", ["find_clusters", "find_rules", "route_all"])
@@ -278,8 +278,8 @@ def test_the_number_of_clusters_of_a_wide_mixed_table():
     table["kind"] = np.array(list("abc"))[labels]
     table["other"] = rng.choice(list("uvwxyz"), 120)
     model = fit(table, n_clusters="auto")
-    assert model.hierarchy_.n_features >= 64
-    assert model.hierarchy_.n_leaves == 3
+    assert model.taxonomy_.n_features >= 64
+    assert model.taxonomy_.tree.n_leaves == 3
     assert len({*zip(labels.tolist(), model.labels_.tolist(), strict=True)}) == 3
 
 
@@ -288,8 +288,8 @@ def test_the_number_of_clusters_of_a_file_is_found_on_the_sample(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     model, same = fit(X, n_clusters="auto"), fit(tmp_path / "rows.npy", n_clusters="auto")
     np.testing.assert_array_equal(same.labels_, model.labels_)
-    assert model.hierarchy_.trust is not None
-    assert same.hierarchy_.trust is None  # which is of rows, and it has counts
+    assert model.taxonomy_.stability is not None
+    assert same.taxonomy_.stability is None  # which is of rows, and it has counts
 
 
 def test_an_interrupted_assessment_leaves_the_estimator_as_it_was(monkeypatch):
@@ -312,7 +312,7 @@ def test_copies_of_weighted_rows_are_outliers_as_well():
     weights = np.random.default_rng(9).uniform(0.5, 1.5, 480)
     for sample_weight in (None, weights):
         model = fit(X, sample_weight)
-        assert model.hierarchy_.weights[::97].tolist() == [0.0] * len(X[::97])
+        assert model.taxonomy_.tree.weights[::97].tolist() == [0.0] * len(X[::97])
 
 
 def test_least_sizes_of_sparse_texts(monkeypatch):

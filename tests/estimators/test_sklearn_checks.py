@@ -6,7 +6,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from taxarbor import HMMC, Taxarbor
-from taxarbor.estimators._base import HierarchyEstimator
+from taxarbor.estimators._base import TaxonomyEstimator
 
 # Some of scikit-learn's data are ten rows, too few for eight leaves: the warning is right.
 pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -63,7 +63,7 @@ def test_all_checks_of_scikit_learn(estimator):
 
 @pytest.mark.parametrize("kind", [Taxarbor, HMMC])
 def test_nothing_else_is_wrong_with_sparse_rows(kind, monkeypatch):
-    monkeypatch.delattr(HierarchyEstimator, "predict_proba")
+    monkeypatch.delattr(TaxonomyEstimator, "predict_proba")
     for name in WRONG:
         getattr(estimator_checks, name)(kind.__name__, kind())
 

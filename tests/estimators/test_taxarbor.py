@@ -25,19 +25,19 @@ def cancer():
     return StandardScaler().fit_transform(load_breast_cancer().data)
 
 
-def check_rules(tree, inner, most=None):
+def check_rules(taxonomy, inner, most=None):
     """Each rule uses some features, and their frontiers reach every leaf once."""
     ends, waiting = [], [0]
     while waiting:
         node = waiting.pop()
-        if tree.rules[node] is None:
+        if taxonomy.tree.rules[node] is None:
             ends.append(node)
         else:
-            assert 1 <= tree.n_features_used[node] <= (most or tree.n_features)
-            assert tree.rules[node].n_targets == len(tree.frontier(node))
-            waiting += tree.frontier(node)
-    assert sorted(ends) == sorted(tree.leaves.tolist())
-    assert {node for node, rule in enumerate(tree.rules) if rule} <= {*inner}
+            assert 1 <= taxonomy.n_features_used[node] <= (most or taxonomy.n_features)
+            assert taxonomy.tree.rules[node].n_targets == len(taxonomy.tree.frontier(node))
+            waiting += taxonomy.tree.frontier(node)
+    assert sorted(ends) == sorted(taxonomy.tree.leaves.tolist())
+    assert {node for node, rule in enumerate(taxonomy.tree.rules) if rule} <= {*inner}
 
 
 # ---- the tree as a whole ----
@@ -49,12 +49,12 @@ def test_the_tree_is_whole(data, as_kind, inner):
             for branching in (2, 3, 5):
                 X = as_kind(data[name], kind)
                 model = fit(X, branching=branching, n_init=2)
-                tree = model.hierarchy_
-                assert tree.n_leaves == 7
+                taxonomy = model.taxonomy_
+                assert taxonomy.tree.n_leaves == 7
                 check_decided(model, X)
-                dtypes = {rule.dtype for rule in tree.rules if rule}
+                dtypes = {rule.dtype for rule in taxonomy.tree.rules if rule}
                 assert dtypes == {np.dtype(kind.split()[0])}
-                check_rules(tree, inner(tree))
+                check_rules(taxonomy, inner(taxonomy))
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -62,11 +62,11 @@ def test_the_budget_is_kept(data, inner):
     for name in NAMES:
         for branching in (2, 3):
             for most in (1, 2, 5, 20):
-                tree = fit(data[name], branching=branching, max_features=most).hierarchy_
+                taxonomy = fit(data[name], branching=branching, max_features=most).taxonomy_
                 # One yes or no does not make three children.
                 is_hard = (name, branching) == ("animals", 3) and most < 5
-                assert tree.n_leaves == 7 or is_hard
-                check_rules(tree, inner(tree), most)
+                assert taxonomy.tree.n_leaves == 7 or is_hard
+                check_rules(taxonomy, inner(taxonomy), most)
 
 
 def test_labels_are_predicted_whatever_the_balance(data, as_kind):
@@ -76,7 +76,7 @@ def test_labels_are_predicted_whatever_the_balance(data, as_kind):
                 X = as_kind(data[name], kind)
                 model = fit(X, branching=3, balance=balance, n_init=2)
                 np.testing.assert_array_equal(model.predict(X), model.labels_)
-                assert model.hierarchy_.sizes.min() >= 1
+                assert model.taxonomy_.tree.sizes.min() >= 1
 
 
 def test_leaves_of_equal_rows(data):
@@ -88,7 +88,7 @@ def test_leaves_of_equal_rows(data):
     X = 1e-3 * np.random.default_rng(0).standard_normal((8000, 80))
     X[0] = 1e6
     for dtype in ("float32", "float64"):
-        assert fit(X.astype(dtype), 3).hierarchy_.n_leaves == 3
+        assert fit(X.astype(dtype), 3).taxonomy_.tree.n_leaves == 3
 
 
 # ---- sizes, at the end of the fit ----
@@ -103,9 +103,9 @@ def test_least_sizes_hold(cancer, planted):
             free = fit(cancer, n_clusters, random_state=seed)
             for least in (3, 7, 12):
                 model = fit(cancer, n_clusters, min_leaf_size=least, random_state=seed)
-                tree = model.hierarchy_
-                assert n_clusters / 2 <= tree.n_leaves <= n_clusters
-                assert tree.sizes[tree.leaves].min() >= least
+                taxonomy = model.taxonomy_
+                assert n_clusters / 2 <= taxonomy.tree.n_leaves <= n_clusters
+                assert taxonomy.tree.sizes[taxonomy.tree.leaves].min() >= least
                 smaller += int(np.bincount(free.labels_).min() < least)
     assert smaller > 5
     one, other = (fit(planted.X, 8, min_leaf_size=n).labels_ for n in (1, 20))
@@ -116,9 +116,9 @@ def test_leaves_above_the_greatest_size_are_split(cancer, planted):
     """In growth; rows may move between leaves afterwards, by the rules."""
     for X in (cancer, planted.X):
         for most in (40, 100):
-            tree = fit(X, None, max_leaf_size=most).hierarchy_
-            assert np.median(tree.sizes[tree.leaves]) <= most
-            assert tree.n_leaves >= len(X) / most
+            taxonomy = fit(X, None, max_leaf_size=most).taxonomy_
+            assert np.median(taxonomy.tree.sizes[taxonomy.tree.leaves]) <= most
+            assert taxonomy.tree.n_leaves >= len(X) / most
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -127,8 +127,8 @@ def test_least_sizes_hold_where_growth_ends_by_size(cancer, planted, as_kind):
         for branching, least, most in ((2, 10, 60), (2, 30, 70), (2, 5, 11), (3, 9, 40)):
             for kind in ("float64 dense", "float32 csr"):
                 setting = {"min_leaf_size": least, "max_leaf_size": most}
-                tree = fit(as_kind(X, kind), None, branching=branching, **setting).hierarchy_
-                sizes = tree.sizes[tree.leaves]
+                taxonomy = fit(as_kind(X, kind), None, branching=branching, **setting).taxonomy_
+                sizes = taxonomy.tree.sizes[taxonomy.tree.leaves]
                 assert len(sizes) > 3
                 assert sizes.min() >= least
 
@@ -157,11 +157,11 @@ def test_a_least_size_that_leaves_no_room(planted):
         with pytest.warns(GrowthWarning, match=told + rf" rows \(it takes {2 * least}\)"):
             assert not fit(X, 2, min_leaf_size=least).labels_.any()
     with pytest.warns(GrowthWarning, match=r"\d leaves where 8 were .*of at least 90 rows"):
-        tree = fit(X, 8, min_leaf_size=90).hierarchy_
-    assert tree.sizes[tree.leaves].min() >= 90
+        taxonomy = fit(X, 8, min_leaf_size=90).taxonomy_
+    assert taxonomy.tree.sizes[taxonomy.tree.leaves].min() >= 90
     with pytest.warns(GrowthWarning, match=r"more than max_leaf_size=60 rows: .*too few"):
-        tree = fit(X, None, min_leaf_size=50, max_leaf_size=60).hierarchy_
-    assert tree.sizes[tree.leaves].min() >= 50
+        taxonomy = fit(X, None, min_leaf_size=50, max_leaf_size=60).taxonomy_
+    assert taxonomy.tree.sizes[taxonomy.tree.leaves].min() >= 50
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_clusters_that_rounding_hides(settings):
         X[3] *= 1e4
         weights = rng.integers(1, 4, 12)
         model = Taxarbor(None, max_leaf_size=4, random_state=seed, **settings)
-        tree = model.fit(X.astype(np.float32), sample_weight=weights).hierarchy_
-        assert np.isfinite(tree.means).all()
-        assert set(model.labels_) - {-1} == set(range(tree.n_leaves))
+        taxonomy = model.fit(X.astype(np.float32), sample_weight=weights).taxonomy_
+        assert np.isfinite(taxonomy.means).all()
+        assert set(model.labels_) - {-1} == set(range(taxonomy.tree.n_leaves))
 
 
 # ---- rules that decide ----
@@ -213,9 +213,11 @@ def check_decided(model, X):
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     backwards = np.arange(len(model.labels_))[::-1]
     np.testing.assert_array_equal(model.predict(X[backwards]), model.labels_[::-1])
-    tree = model.hierarchy_
-    np.testing.assert_array_equal(np.bincount(model.labels_), tree.sizes[tree.leaves])
-    return tree
+    taxonomy = model.taxonomy_
+    np.testing.assert_array_equal(
+        np.bincount(model.labels_), taxonomy.tree.sizes[taxonomy.tree.leaves]
+    )
+    return taxonomy
 
 
 def odd_sets():
@@ -244,10 +246,10 @@ def test_sizes_and_depth_hold(X):
                 max_depth=depth,
                 random_state=0,
             ).fit(X)
-            tree = check_decided(model, X)
-            assert tree.n_leaves > 1
-            assert tree.sizes[tree.leaves].min() >= least
-            assert depth is None or tree.height <= depth
+            taxonomy = check_decided(model, X)
+            assert taxonomy.tree.n_leaves > 1
+            assert taxonomy.tree.sizes[taxonomy.tree.leaves].min() >= least
+            assert depth is None or taxonomy.tree.height <= depth
 
 
 def test_rows_that_no_rule_tells_apart():
@@ -267,7 +269,7 @@ def test_rows_that_no_rule_tells_apart():
                 assert check_decided(model, Z).n_leaves == n_distinct
     two = Taxarbor(2, random_state=0).fit([[0.0, 5.0], [1.0, 5.0]] * 2)
     assert two.labels_.tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
-    assert two.hierarchy_.rules[0].features.tolist() == [0]
+    assert two.taxonomy_.tree.rules[0].features.tolist() == [0]
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -300,7 +302,7 @@ def test_fewer_leaves_than_asked_for_are_never_silent():
         for least in (5, 15, 40):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                tree = Taxarbor(8, min_leaf_size=least, random_state=0).fit(X).hierarchy_
+                taxonomy = Taxarbor(8, min_leaf_size=least, random_state=0).fit(X).taxonomy_
             names = [one.category for one in caught]
-            assert (GrowthWarning in names) == (tree.n_leaves < 8)
-            assert tree.n_leaves >= 3
+            assert (GrowthWarning in names) == (taxonomy.tree.n_leaves < 8)
+            assert taxonomy.tree.n_leaves >= 3

@@ -11,8 +11,8 @@ from taxarbor import (
     make_planted_tree,
 )
 from taxarbor._errors import InputError
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.trust import assess
+from taxarbor.stability import assess
+from taxarbor.taxonomy import Taxonomy
 
 MODELS = [
     Taxarbor(5),
@@ -32,7 +32,7 @@ def planted(seed):
     return np.asarray(data.X), rng.integers(0, 4, 120), rng
 
 
-def assert_same_rules(one: Hierarchy, other: Hierarchy) -> None:
+def assert_same_rules(one: Taxonomy, other: Taxonomy) -> None:
     np.testing.assert_array_equal(one.parents, other.parents)
     np.testing.assert_allclose(one.means, other.means, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(one.two_values, other.two_values)
@@ -49,23 +49,23 @@ def test_integer_weights_are_repeated_rows_and_zero_is_absent(model):
         X, w, _ = planted(seed)
         model.set_params(random_state=seed)
         index = np.repeat(np.arange(len(X)), w)
-        tree = model.fit(X, sample_weight=w).hierarchy_
+        taxonomy = model.fit(X, sample_weight=w).taxonomy_
         labels = model.labels_
-        copies = model.fit(X[index]).hierarchy_
-        assert_same_rules(tree, copies)
-        np.testing.assert_array_equal(tree.weights, w)
-        assert tree.n_rows == len(X)
+        copies = model.fit(X[index]).taxonomy_
+        assert_same_rules(taxonomy, copies)
+        np.testing.assert_array_equal(taxonomy.tree.weights, w)
+        assert taxonomy.tree.n_rows == len(X)
         is_same = labels[index] == copies.labels
         own, there = np.unique(index[~is_same]), copies.labels
         # Where a bound divided the copies of a row, the row is where most of them are.
         for row in own:
-            counts = np.bincount(there[index == row], minlength=tree.n_leaves)
+            counts = np.bincount(there[index == row], minlength=taxonomy.tree.n_leaves)
             assert labels[row] == counts.argmax()
         assert len(own) < 20
         absent = np.flatnonzero(w == 0)
-        np.testing.assert_array_equal(labels[absent], tree.predict(X[absent]))
-        only = model.fit(X[w > 0], sample_weight=w[w > 0]).hierarchy_
-        assert_same_rules(tree, only)
+        np.testing.assert_array_equal(labels[absent], taxonomy.predict(X[absent]))
+        only = model.fit(X[w > 0], sample_weight=w[w > 0]).taxonomy_
+        assert_same_rules(taxonomy, only)
         np.testing.assert_array_equal(only.labels, labels[w > 0])
 
 
@@ -75,45 +75,48 @@ def test_fractions_are_shares(model):
         X, _, rng = planted(seed)
         model.set_params(random_state=seed)
         w = rng.uniform(0.0, 3.0, len(X))
-        tree = model.fit(X, sample_weight=w).hierarchy_
+        taxonomy = model.fit(X, sample_weight=w).taxonomy_
         for factor in (0.1, 7.0, 1e-200, 1e200):
-            other = model.fit(X, sample_weight=factor * w).hierarchy_
-            assert_same_rules(tree, other)
-            np.testing.assert_array_equal(tree.labels, other.labels)
+            other = model.fit(X, sample_weight=factor * w).taxonomy_
+            assert_same_rules(taxonomy, other)
+            np.testing.assert_array_equal(taxonomy.tree.labels, other.labels)
         expected = np.average(X, axis=0, weights=w)
-        np.testing.assert_allclose(tree.means[0], expected, atol=0.02 * X.std())
-        share = np.array([w[tree.rows(leaf)].sum() for leaf in tree.leaves]) / w.sum()
+        np.testing.assert_allclose(taxonomy.means[0], expected, atol=0.02 * X.std())
+        share = (
+            np.array([w[taxonomy.tree.rows(leaf)].sum() for leaf in taxonomy.tree.leaves])
+            / w.sum()
+        )
         assert share.min() > 0.0
 
 
 def test_equal_weights_change_nothing_but_bounds():
     X, _, _ = planted(0)
-    plain = Taxarbor(5, random_state=0).fit(X).hierarchy_
+    plain = Taxarbor(5, random_state=0).fit(X).taxonomy_
     for weight in (1, 0.25, 1e300):
-        tree = Taxarbor(5, random_state=0).fit(X, sample_weight=[weight] * len(X)).hierarchy_
-        assert_same_rules(tree, plain)
-        np.testing.assert_array_equal(tree.order, plain.order)
-        assert (tree.weights is None) == (weight == 1)
+        taxonomy = Taxarbor(5, random_state=0).fit(X, sample_weight=[weight] * len(X)).taxonomy_
+        assert_same_rules(taxonomy, plain)
+        np.testing.assert_array_equal(taxonomy.tree.order, plain.order)
+        assert (taxonomy.tree.weights is None) == (weight == 1)
     bound = Taxarbor(6, min_leaf_size=5, random_state=0).fit(
         X, sample_weight=np.full(120, 0.25)
     )
-    assert bound.hierarchy_.sizes.min() >= 20
+    assert bound.taxonomy_.tree.sizes.min() >= 20
 
 
 def test_bounds_count_fractions():
     X, _, rng = planted(1)
     w = rng.uniform(0.2, 2.0, len(X))
-    tree = Taxarbor(8, min_leaf_size=10, random_state=0).fit(X, sample_weight=w).hierarchy_
-    assert min(w[tree.rows(leaf)].sum() for leaf in tree.leaves) > 9.5
+    taxonomy = Taxarbor(8, min_leaf_size=10, random_state=0).fit(X, sample_weight=w).taxonomy_
+    assert min(w[taxonomy.tree.rows(leaf)].sum() for leaf in taxonomy.tree.leaves) > 9.5
 
 
 def test_sparse_rows_have_weights():
     X, w, _ = planted(2)
     X = np.where(np.abs(X) < 1.0, 0.0, X)
     model = Taxarbor(5, random_state=0)
-    tree = model.fit(csr_array(X), sample_weight=w).hierarchy_
-    copies = model.fit(csr_array(np.repeat(X, w, axis=0))).hierarchy_
-    assert_same_rules(tree, copies)
+    taxonomy = model.fit(csr_array(X), sample_weight=w).taxonomy_
+    copies = model.fit(csr_array(np.repeat(X, w, axis=0))).taxonomy_
+    assert_same_rules(taxonomy, copies)
 
 
 def test_a_row_heavier_than_the_bounds_allow():
@@ -121,19 +124,19 @@ def test_a_row_heavier_than_the_bounds_allow():
     X = rng.normal(size=(20, 3))
     w = np.ones(20)
     w[7] = 200
-    tree = HMMC(8, random_state=0).fit(X, sample_weight=w).hierarchy_
-    assert tree.n_leaves == 8  # its copies are in one of them
-    assert sorted(tree.order) == list(range(20))
+    taxonomy = HMMC(8, random_state=0).fit(X, sample_weight=w).taxonomy_
+    assert taxonomy.tree.n_leaves == 8  # its copies are in one of them
+    assert sorted(taxonomy.tree.order) == list(range(20))
 
 
 def test_weights_survive_files_and_pruning(tmp_path):
     X, w, _ = planted(0)
-    tree = Taxarbor(5, random_state=0).fit(X, sample_weight=w).hierarchy_
-    tree.save(tmp_path / "tree")
-    np.testing.assert_array_equal(Hierarchy.load(tmp_path / "tree").weights, w)
-    np.testing.assert_array_equal(tree.prune(2).weights, w)
-    np.testing.assert_allclose(tree.node_weights[0], w.sum())
-    assert not tree.weights.flags.writeable
+    taxonomy = Taxarbor(5, random_state=0).fit(X, sample_weight=w).taxonomy_
+    taxonomy.save(tmp_path / "tree")
+    np.testing.assert_array_equal(Taxonomy.load(tmp_path / "tree").weights, w)
+    np.testing.assert_array_equal(taxonomy.prune(2).weights, w)
+    np.testing.assert_allclose(taxonomy.tree.node_weights[0], w.sum())
+    assert not taxonomy.tree.weights.flags.writeable
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,7 @@ def test_wrong_weights(weights, message):
     for model in (Taxarbor(4), HMMC(4)):
         with pytest.raises(InputError, match=message):
             model.fit(X, sample_weight=weights)
-        assert not vars(model).keys() & {"hierarchy_", "labels_"}
+        assert not vars(model).keys() & {"taxonomy_", "labels_"}
 
 
 def test_refits_have_weights():
@@ -167,11 +170,11 @@ def test_refits_have_weights():
     model = Taxarbor("auto", random_state=0).fit(X, sample_weight=w)
     only = Taxarbor("auto", random_state=0).fit(X[w > 0], sample_weight=w[w > 0])
     np.testing.assert_array_equal(model.labels_[w > 0], only.labels_)
-    one, other = model.hierarchy_.trust, only.hierarchy_.trust
+    one, other = model.taxonomy_.stability, only.taxonomy_.stability
     np.testing.assert_array_equal(one.curve.stability, other.curve.stability)
-    np.testing.assert_array_equal(one.came_back, other.came_back)
+    np.testing.assert_array_equal(one.n_recovered, other.n_recovered)
     few = assess(HMMC(4, random_state=0).fit(X, sample_weight=w), X, n_refits=2)
-    assert few.trust.n_refits == 2
+    assert few.stability.n_refits == 2
 
 
 def test_rows_far_from_all_others_and_rows_without_a_value_take_no_part():
@@ -181,10 +184,10 @@ def test_rows_far_from_all_others_and_rows_without_a_value_take_no_part():
         far = np.concatenate([X, 1e5 * rng.normal(size=(4, 5))])
         want = Taxarbor(4, random_state=seed).fit(X)
         found = Taxarbor(4, random_state=seed).fit(far)
-        assert found.hierarchy_.weights.tolist() == [1.0] * 400 + [0.0] * 4
+        assert found.taxonomy_.tree.weights.tolist() == [1.0] * 400 + [0.0] * 4
         np.testing.assert_array_equal(found.labels_[:400], want.labels_)
         np.testing.assert_array_equal(found.predict(far), found.labels_)
-        np.testing.assert_allclose(found.hierarchy_.means, want.hierarchy_.means)
+        np.testing.assert_allclose(found.taxonomy_.means, want.taxonomy_.means)
         empty = np.concatenate([X, np.full((3, 5), np.nan)])
         with pytest.warns(
             TableWarning, match="gaps in 5 of 5 columns.*3 rows without any value take no part"

@@ -3,15 +3,15 @@
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-PATH = Path(__file__).parents[1] / "hierarchy" / "conftest.py"
+PATH = Path(__file__).parents[1] / "taxonomy" / "conftest.py"
 SPEC = spec_from_file_location("hierarchy_trees", PATH)
 trees_of = module_from_spec(SPEC)
 SPEC.loader.exec_module(trees_of)
 
-assessed, bare, builder, chain, known, with_means, refused, same, trees = (
+assessed, bare, builder, chain, known, add_means, refused, same, trees = (
     getattr(trees_of, name)
     for name in (
-        *("assessed", "bare", "builder", "chain", "known", "with_means", "refused"),
+        *("assessed", "bare", "builder", "chain", "known", "add_means", "refused"),
         *("same", "trees"),
     )
 )

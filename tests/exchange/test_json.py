@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taxarbor.exchange import to_json
-from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.tree import TreeBuilder
 
 
 def strict(text):
@@ -20,14 +20,14 @@ def strict(text):
 
 @given(data=st.data())
 def test_any_tree_is_strict_json(trees, data):
-    tree = data.draw(trees)
-    document = strict(to_json(tree))
-    assert document["order"] == tree.order.tolist()
+    taxonomy = data.draw(trees)
+    document = strict(to_json(taxonomy))
+    assert document["order"] == taxonomy.tree.order.tolist()
     for node, told in enumerate(document["nodes"]):
         assert told["id"] == node
-        assert told["parent"] == tree.parent(node)
-        assert told["children"] == list(tree.children(node))
-        rule = tree.rules[node]
+        assert told["parent"] == taxonomy.tree.parent(node)
+        assert told["children"] == list(taxonomy.tree.children(node))
+        rule = taxonomy.tree.rules[node]
         assert (told["rule"] is None) == (rule is None)
         if rule is not None:
             used = told["rule"]["features"]
@@ -35,13 +35,13 @@ def test_any_tree_is_strict_json(trees, data):
             np.testing.assert_array_equal(told["rule"]["center"], rule.center)
             np.testing.assert_array_equal(told["rule"]["offsets"], rule.offsets)
             assert used == rule.features.tolist()
-        if tree.means is not None:
-            np.testing.assert_array_equal(told["mean"], tree.means[node])
+        if taxonomy.means is not None:
+            np.testing.assert_array_equal(told["mean"], taxonomy.means[node])
 
 
 def test_json_says_what_there_is(known, bare):
     document = strict(to_json(known))
-    assert (document["format"], document["version"]) == ("taxarbor-hierarchy", 1)
+    assert (document["format"], document["version"]) == ("taxarbor-taxonomy", 1)
     assert document["feature_names"] == ["a", "b"]
     root, leaf = document["nodes"][:2]
     assert root["rule"]["features"] == [0, 1]
@@ -65,17 +65,17 @@ def test_json_says_what_came_back(assessed):
     document = strict(to_json(assessed))
     trust = document["trust"]
     assert trust["n_refits"] == 20
-    assert trust["came_back"] == [20, 18, 20, 16, 3, 2]
-    assert trust["feature_came_back"] == [[20, 20], [], [20], [], [], []]
+    assert trust["n_recovered"] == [20, 18, 20, 16, 3, 2]
+    assert trust["n_feature_recovered"] == [[20, 20], [], [20], [], [], []]
     assert trust["left_out"] == [0.83, 0.9, 0.95, 0.75, None, 0.5]
     assert trust["curve"]["stability"] == [1.0, None, 0.2, 0.1]
     assert document["made_by"] == {"estimator": "Taxarbor"}
 
 
-def test_json_files(known, bare, with_means, chain, tmp_path):
+def test_json_files(known, bare, add_means, chain, tmp_path):
     path = tmp_path / "tree.json"
     hostile = known.rename_features(["\ud800\0", '"\n</script>☃'])
-    for tree in (known, bare, with_means, hostile, chain, HierarchyBuilder(2).freeze()):
-        text = to_json(tree, path)
+    for taxonomy in (known, bare, add_means, hostile, chain, TreeBuilder(2).freeze()):
+        text = to_json(taxonomy, path)
         assert path.read_text("ascii") == text
     assert list(tmp_path.iterdir()) == [path]

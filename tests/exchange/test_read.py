@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.cluster import hierarchy as sch
+from scipy.cluster import taxonomy as sch
 from sklearn import cluster
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
@@ -50,18 +50,18 @@ def test_labels_become_leaves_in_sorted_order():
         pd.Series([(2, 1), (1, 2), (1, 2), (0, 5), (2, 1)]),  # a list of them is a matrix
         (np.int64(3), 1, 1.0, True - 2, 3),
     ]:
-        tree = from_labels(labels)
-        assert tree.labels.tolist() == [2, 1, 1, 0, 2]
-        assert tree.parents.tolist() == [-1, 0, 0, 0]
-        assert tree.birth.tolist() == [0, 1, 1, 1]
-        assert tree.rules == (None,) * 4
-        assert np.isnan(tree.score).all()
+        taxonomy = from_labels(labels)
+        assert taxonomy.tree.labels.tolist() == [2, 1, 1, 0, 2]
+        assert taxonomy.tree.parents.tolist() == [-1, 0, 0, 0]
+        assert taxonomy.tree.birth.tolist() == [0, 1, 1, 1]
+        assert taxonomy.tree.rules == (None,) * 4
+        assert np.isnan(taxonomy.tree.score).all()
     assert from_labels([True, False, True]).labels.tolist() == [1, 0, 1]
     assert from_labels(np.array([True, False])).labels.tolist() == [1, 0]
     for labels in (["a", "a"], np.zeros(2), [-1, -1], [True, True]):
-        tree = from_labels(labels)
-        assert (tree.n_nodes, tree.labels.tolist()) == (1, [0, 0])
-        assert tree.predict(np.ones((1, 3))).tolist() == [0]
+        taxonomy = from_labels(labels)
+        assert (taxonomy.tree.n_nodes, taxonomy.tree.labels.tolist()) == (1, [0, 0])
+        assert taxonomy.predict(np.ones((1, 3))).tolist() == [0]
 
 
 @given(labels=st.lists(st.integers(-3, 5), min_size=1) | st.lists(st.text(), min_size=1))
@@ -100,11 +100,11 @@ def test_many_rows_and_labels():
     labels[:50_000] = np.arange(50_000)
     for kind in ("int", "str", "object"):
         started = time.perf_counter()
-        tree = from_labels(labels.astype(kind))
+        taxonomy = from_labels(labels.astype(kind))
         assert time.perf_counter() - started < 20  # far above what it takes: 0.2 to 1 second
-        assert tree.n_leaves == 50_000
+        assert taxonomy.tree.n_leaves == 50_000
         if kind != "str":
-            np.testing.assert_array_equal(tree.labels, labels)
+            np.testing.assert_array_equal(taxonomy.tree.labels, labels)
 
 
 def normal(seed, n_rows=60, n_features=3):
@@ -117,27 +117,31 @@ def test_linkages_are_cut_as_scipy_and_sklearn_do():
             X = normal(seed)
             Z = sch.linkage(X, method)
             assert len(np.unique(Z[:, 2])) == len(Z)
-            tree = from_linkage(Z)
-            assert tree.n_leaves == 60
-            assert tree.order.tolist() == sch.leaves_list(Z).tolist()
+            taxonomy = from_linkage(Z)
+            assert taxonomy.tree.n_leaves == 60
+            assert taxonomy.tree.order.tolist() == sch.leaves_list(Z).tolist()
             for n in range(1, 61):
                 expected = sch.fcluster(Z, n, "maxclust")
-                assert adjusted_rand_score(tree.cut(n), expected) == 1
+                assert adjusted_rand_score(taxonomy.cut(n), expected) == 1
                 assert adjusted_rand_score(from_linkage(Z, n).labels, expected) == 1
         for n in (1, 2, 7, 60) if method != "weighted" else ():
             expected = cluster.AgglomerativeClustering(n, linkage=method).fit(X).labels_
-            assert adjusted_rand_score(tree.cut(n), expected) == 1
+            assert adjusted_rand_score(taxonomy.cut(n), expected) == 1
 
 
 def test_a_known_linkage():
     Z = [[2, 0, 0.5, 2], [3, 1, 1.0, 2], [5, 4, 7.0, 4]]
-    tree = from_linkage(Z)
-    assert tree.order.tolist() == [3, 1, 2, 0]
-    assert tree.parents.tolist() == [-1, 0, 0, 1, 1, 2, 2]
-    assert tree.birth.tolist() == [0, 1, 1, 2, 2, 3, 3]
-    assert [tree.rows(node).tolist() for node in range(3)] == [[3, 1, 2, 0], [3, 1], [2, 0]]
-    np.testing.assert_array_equal(tree.score, [7, 1, 0.5, *[np.nan] * 4])
-    assert np.isnan(tree.objective).all()
+    taxonomy = from_linkage(Z)
+    assert taxonomy.tree.order.tolist() == [3, 1, 2, 0]
+    assert taxonomy.tree.parents.tolist() == [-1, 0, 0, 1, 1, 2, 2]
+    assert taxonomy.tree.birth.tolist() == [0, 1, 1, 2, 2, 3, 3]
+    assert [taxonomy.tree.rows(node).tolist() for node in range(3)] == [
+        [3, 1, 2, 0],
+        [3, 1],
+        [2, 0],
+    ]
+    np.testing.assert_array_equal(taxonomy.tree.score, [7, 1, 0.5, *[np.nan] * 4])
+    assert np.isnan(taxonomy.tree.objective).all()
     two = from_linkage(Z, n_clusters=np.int64(2))
     np.testing.assert_array_equal(two.score, [7, np.nan, np.nan])
     assert two.order.tolist() == [3, 1, 2, 0]
@@ -155,14 +159,14 @@ def test_merges_come_back(points):
         alive.append(n_rows + step)
         Z.append([*pair, points.draw(st.floats(-1e9, 1e9)), 2])
     Z = np.array(Z).reshape(-1, 4)
-    tree = from_linkage(Z)
-    np.testing.assert_array_equal(tree.score[tree.parents[1::2]], Z[::-1, 2])
+    taxonomy = from_linkage(Z)
+    np.testing.assert_array_equal(taxonomy.tree.score[taxonomy.tree.parents[1::2]], Z[::-1, 2])
     if n_rows == 1:
-        assert tree.n_nodes == 1
+        assert taxonomy.tree.n_nodes == 1
         return
     # Observation j of the new linkage is the leaf of row order[j].
-    ids = np.concatenate([tree.order, np.arange(n_rows, 2 * n_rows - 1)])
-    again = np.sort(ids[to_linkage(tree)[:, :2].astype(int)], axis=1)
+    ids = np.concatenate([taxonomy.tree.order, np.arange(n_rows, 2 * n_rows - 1)])
+    again = np.sort(ids[to_linkage(taxonomy)[:, :2].astype(int)], axis=1)
     np.testing.assert_array_equal(again, np.sort(Z[:, :2], axis=1))
 
 
@@ -171,14 +175,14 @@ def test_inversions_are_taken_in_the_order_of_merges():
     for method in ("centroid", "median"):
         Z = sch.linkage(X, method)
         assert not sch.is_monotonic(Z)
-        tree = from_linkage(Z)
-        assert (np.diff(tree.score[tree.parents[1::2]]) > 0).any()
-        assert tree.cut(2).tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
+        taxonomy = from_linkage(Z)
+        assert (np.diff(taxonomy.tree.score[taxonomy.tree.parents[1::2]]) > 0).any()
+        assert taxonomy.cut(2).tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
         for n_clusters in range(1, 7):  # join the two clusters of each merge, and see
             joined = [{row} for row in range(6)]
             for left, right in Z[: 6 - n_clusters, :2].astype(int):
                 joined.append(joined[left] | joined[right])
-            labels = tree.cut(n_clusters)
+            labels = taxonomy.cut(n_clusters)
             assert len(set(labels)) == n_clusters
             for label in range(n_clusters):
                 assert set(np.flatnonzero(labels == label)) in joined
@@ -187,10 +191,10 @@ def test_inversions_are_taken_in_the_order_of_merges():
 @given(n_clusters=st.integers(1, 30), seed=st.integers(0, 5))
 def test_fewer_merges_are_a_pruned_tree(same, n_clusters, seed):
     Z = sch.linkage(normal(seed, n_rows=30), "average")
-    tree = from_linkage(Z, n_clusters)
+    taxonomy = from_linkage(Z, n_clusters)
     pruned = from_linkage(Z).prune(n_clusters)
     for name in ("order", "start", "stop", "parents", "birth", "leaves"):
-        np.testing.assert_array_equal(getattr(tree, name), getattr(pruned, name))
+        np.testing.assert_array_equal(getattr(taxonomy, name), getattr(pruned, name))
 
 
 GOOD = np.array([[0, 1, 0.5, 2], [3, 2, 1.0, 3]])
@@ -233,10 +237,10 @@ def test_large_linkages():
     for pairs, height in ((chain, n - 1), (oldest, 15)):
         Z = np.column_stack([pairs, steps, steps]).astype(float)
         started = time.perf_counter()
-        tree, full = from_linkage(Z, n_clusters=50), from_linkage(Z)
+        taxonomy, full = from_linkage(Z, n_clusters=50), from_linkage(Z)
         assert time.perf_counter() - started < 10  # far above what it takes: 0.1 seconds
-        assert (tree.n_leaves, full.n_leaves, full.height) == (50, n, height)
-        np.testing.assert_array_equal(tree.labels, full.cut(50))
+        assert (taxonomy.tree.n_leaves, full.n_leaves, full.height) == (50, n, height)
+        np.testing.assert_array_equal(taxonomy.tree.labels, full.cut(50))
 
 
 # Clusterers.
@@ -254,20 +258,20 @@ def new_rows(dtype="float64"):
     return np.random.default_rng(99).uniform(-15, 15, (2000, 4)).astype(dtype)
 
 
-def agree(tree, model, X):
+def agree(taxonomy, model, X):
     """Compare predictions, but for rows between two centres, where rounding decides."""
-    ours, theirs = tree.predict(X), model.predict(X)
+    ours, theirs = taxonomy.predict(X), model.predict(X)
     assert (ours != theirs).mean() <= (0.001 if X.dtype == np.float32 else 0)
     assert len(np.unique(theirs)) == model.n_clusters
 
 
-def same_clusters(tree, model):
-    return adjusted_rand_score(tree.labels, model.labels_) == 1
+def same_clusters(taxonomy, model):
+    return adjusted_rand_score(taxonomy.tree.labels, model.labels_) == 1
 
 
 def test_our_own_have_one():
     for model in (Taxarbor(5, random_state=0), HMMC(3, random_state=0)):
-        assert from_sklearn(model.fit(blobs())) is model.hierarchy_
+        assert from_sklearn(model.fit(blobs())) is model.taxonomy_
 
 
 def test_agglomerative_clustering():
@@ -275,22 +279,22 @@ def test_agglomerative_clustering():
     for linkage in LINKAGES:
         for n_clusters in (1, 2, 7, 299, 300):
             model = cluster.AgglomerativeClustering(n_clusters, linkage=linkage).fit(X)
-            tree = from_sklearn(model)
-            assert tree.n_leaves == n_clusters
-            assert same_clusters(tree, model)
-            assert np.isnan(tree.score).all()
+            taxonomy = from_sklearn(model)
+            assert taxonomy.tree.n_leaves == n_clusters
+            assert same_clusters(taxonomy, model)
+            assert np.isnan(taxonomy.tree.score).all()
             for fewer in (1, max(n_clusters // 2, 1)):
                 other = cluster.AgglomerativeClustering(fewer, linkage=linkage).fit(X)
-                assert same_clusters(tree.prune(fewer), other)
+                assert same_clusters(taxonomy.prune(fewer), other)
 
 
 def test_agglomerative_clustering_with_distances():
     model = cluster.AgglomerativeClustering(None, distance_threshold=20.0).fit(blobs())
-    tree = from_sklearn(model)
-    assert tree.n_leaves == model.n_clusters_ > 2
-    assert same_clusters(tree, model)
-    heights = tree.score[tree.parents[1::2]]
-    np.testing.assert_array_equal(heights, model.distances_[::-1][: tree.n_splits])
+    taxonomy = from_sklearn(model)
+    assert taxonomy.tree.n_leaves == model.n_clusters_ > 2
+    assert same_clusters(taxonomy, model)
+    heights = taxonomy.tree.score[taxonomy.tree.parents[1::2]]
+    np.testing.assert_array_equal(heights, model.distances_[::-1][: taxonomy.tree.n_splits])
     assert (heights >= 20).all()
     model.set_params(n_clusters=4, distance_threshold=None).fit(blobs(n_rows=100))
     assert len(model.distances_) == 299  # scikit-learn does not clear them
@@ -309,9 +313,9 @@ def test_agglomerative_clustering_of_a_graph():
                 warnings.simplefilter("ignore")
                 model.fit(X)
             assert (model.n_connected_components_ > 1) == (n_components > 1)
-            tree = from_sklearn(model)
-            assert tree.n_leaves == 5
-            assert same_clusters(tree, model)
+            taxonomy = from_sklearn(model)
+            assert taxonomy.tree.n_leaves == 5
+            assert same_clusters(taxonomy, model)
 
 
 def test_a_tree_that_stopped_early_is_refused():
@@ -333,17 +337,17 @@ def test_bisecting_k_means():
     for strategy, dtype, seed in itertools.product(STRATEGIES, DTYPES, range(4)):
         X = blobs(seed, dtype) + np.float32(100)
         model = cluster.BisectingKMeans(9, bisecting_strategy=strategy, random_state=seed)
-        tree = from_sklearn(model.fit(X))
-        np.testing.assert_array_equal(tree.labels, model.labels_)
-        assert tree.n_splits == 8
-        assert tree.rules[0].dtype == dtype
-        agree(tree, model, X)
-        agree(tree, model, new_rows(dtype) + np.float32(100))
+        taxonomy = from_sklearn(model.fit(X))
+        np.testing.assert_array_equal(taxonomy.tree.labels, model.labels_)
+        assert taxonomy.tree.n_splits == 8
+        assert taxonomy.tree.rules[0].dtype == dtype
+        agree(taxonomy, model, X)
+        agree(taxonomy, model, new_rows(dtype) + np.float32(100))
     X = sparse.random_array((200, 8), density=0.3, rng=np.random.default_rng(0), format="csr")
     model = cluster.BisectingKMeans(5, random_state=0).fit(X)
-    tree = from_sklearn(model)
-    np.testing.assert_array_equal(tree.labels, model.labels_)
-    np.testing.assert_array_equal(tree.predict(X), model.predict(X))
+    taxonomy = from_sklearn(model)
+    np.testing.assert_array_equal(taxonomy.tree.labels, model.labels_)
+    np.testing.assert_array_equal(taxonomy.predict(X), model.predict(X))
 
 
 def test_bisections_are_in_the_order_they_were_made():
@@ -351,23 +355,23 @@ def test_bisections_are_in_the_order_they_were_made():
     X = blobs(n_rows=120)
     for strategy in STRATEGIES:
         model = cluster.BisectingKMeans(12, bisecting_strategy=strategy, random_state=3)
-        tree = from_sklearn(model.fit(X))
+        taxonomy = from_sklearn(model.fit(X))
         for n_clusters in range(1, 13):
             smaller = model.set_params(n_clusters=n_clusters).fit(X)
-            np.testing.assert_array_equal(tree.cut(n_clusters), smaller.labels_)
-            pruned, other = tree.prune(n_clusters), from_sklearn(smaller)
+            np.testing.assert_array_equal(taxonomy.cut(n_clusters), smaller.labels_)
+            pruned, other = taxonomy.prune(n_clusters), from_sklearn(smaller)
             np.testing.assert_array_equal(pruned.parents, other.parents)
             np.testing.assert_array_equal(pruned.score, other.score)
             np.testing.assert_array_equal(pruned.predict(X), other.predict(X))
-        assert np.isnan(tree.score[0])
+        assert np.isnan(taxonomy.tree.score[0])
         if strategy == "largest_cluster":
-            np.testing.assert_array_equal(tree.score[1:], tree.sizes[1:])
+            np.testing.assert_array_equal(taxonomy.tree.score[1:], taxonomy.tree.sizes[1:])
     X = np.concatenate([np.arange(8.0), 100 + np.arange(8.0)])[:, None]  # equal scores
     model = cluster.BisectingKMeans(7, bisecting_strategy="largest_cluster", random_state=0)
-    tree = from_sklearn(model.fit(X))
+    taxonomy = from_sklearn(model.fit(X))
     for n_clusters in range(1, 8):
         smaller = model.set_params(n_clusters=n_clusters).fit(X)
-        np.testing.assert_array_equal(tree.cut(n_clusters), smaller.labels_)
+        np.testing.assert_array_equal(taxonomy.cut(n_clusters), smaller.labels_)
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
@@ -375,10 +379,10 @@ def test_bisections_of_equal_rows():
     """Then k-means leaves a side empty, and there is no node for it."""
     X = np.repeat([[0.0, 0.0], [5.0, 5.0]], 10, axis=0)
     model = cluster.BisectingKMeans(4, bisecting_strategy="largest_cluster", random_state=0)
-    tree = from_sklearn(model.fit(X))
-    assert tree.n_leaves == len(np.unique(model.labels_)) == 2
-    assert same_clusters(tree, model)
-    np.testing.assert_array_equal(tree.predict(X), tree.labels)
+    taxonomy = from_sklearn(model.fit(X))
+    assert taxonomy.tree.n_leaves == len(np.unique(model.labels_)) == 2
+    assert same_clusters(taxonomy, model)
+    np.testing.assert_array_equal(taxonomy.predict(X), taxonomy.tree.labels)
     alone = cluster.BisectingKMeans(2, random_state=0).fit(np.ones((5, 2)))
     assert from_sklearn(alone).n_nodes == 1
 
@@ -396,36 +400,36 @@ def test_k_means():
     for kind, dtype, seed in itertools.product(kinds, DTYPES, range(3)):
         X = blobs(seed, dtype)
         model = kind(7, n_init=2, random_state=seed).fit(X)
-        tree = from_sklearn(model)
-        np.testing.assert_array_equal(tree.labels, model.labels_)
-        assert tree.parents.tolist() == [-1] + [0] * 7
-        assert tree.rules[0].dtype == dtype
-        agree(tree, model, X)
-        agree(tree, model, new_rows(dtype))
-    tree = from_sklearn(cluster.KMeans(1, n_init=1).fit(blobs()))
-    assert tree.n_nodes == 1
-    assert tree.predict(blobs()).tolist() == [0] * 300
+        taxonomy = from_sklearn(model)
+        np.testing.assert_array_equal(taxonomy.tree.labels, model.labels_)
+        assert taxonomy.tree.parents.tolist() == [-1] + [0] * 7
+        assert taxonomy.tree.rules[0].dtype == dtype
+        agree(taxonomy, model, X)
+        agree(taxonomy, model, new_rows(dtype))
+    taxonomy = from_sklearn(cluster.KMeans(1, n_init=1).fit(blobs()))
+    assert taxonomy.tree.n_nodes == 1
+    assert taxonomy.predict(blobs()).tolist() == [0] * 300
     # Clusters without rows are left out.
     centers = np.array([[0.0], [50.0], [10.0]])
     fitted = SimpleNamespace(cluster_centers_=centers, labels_=np.array([0, 2, 2, 0]))
-    tree = from_sklearn(fitted)
-    assert tree.labels.tolist() == [0, 1, 1, 0]
-    assert tree.predict([[1.0], [9.0], [60.0]]).tolist() == [0, 1, 1]
+    taxonomy = from_sklearn(fitted)
+    assert taxonomy.tree.labels.tolist() == [0, 1, 1, 0]
+    assert taxonomy.predict([[1.0], [9.0], [60.0]]).tolist() == [0, 1, 1]
 
 
 def test_other_centres_that_rows_go_to():
     X = blobs(n_rows=100)
     for model in (cluster.MeanShift(bandwidth=6), cluster.AffinityPropagation(random_state=0)):
-        tree = from_sklearn(model.fit(X))
-        assert tree.n_leaves > 1
-        np.testing.assert_array_equal(tree.labels, model.labels_)
-        np.testing.assert_array_equal(tree.predict(X), model.predict(X))
+        taxonomy = from_sklearn(model.fit(X))
+        assert taxonomy.tree.n_leaves > 1
+        np.testing.assert_array_equal(taxonomy.tree.labels, model.labels_)
+        np.testing.assert_array_equal(taxonomy.predict(X), model.predict(X))
     whole = np.round(X).astype(int)
     for data in (whole, sparse.csr_array(whole.astype(float))):
         model = cluster.AffinityPropagation(random_state=0).fit(data)
-        tree = from_sklearn(model)
-        assert tree.rules[0].dtype == np.float64
-        np.testing.assert_array_equal(tree.predict(whole), model.predict(data))
+        taxonomy = from_sklearn(model)
+        assert taxonomy.tree.rules[0].dtype == np.float64
+        np.testing.assert_array_equal(taxonomy.predict(whole), model.predict(data))
 
 
 def test_centres_that_are_no_rule():
@@ -437,10 +441,10 @@ def test_centres_that_are_no_rule():
         *({"cluster_centers_": centers} for centers in no_centers),
     ]:
         values = {"labels_": np.array([0, 1, 1]), "cluster_centers_": np.eye(2)} | changes
-        tree = from_sklearn(SimpleNamespace(**values))
-        assert tree.rules == (None,) * tree.n_nodes
+        taxonomy = from_sklearn(SimpleNamespace(**values))
+        assert taxonomy.tree.rules == (None,) * taxonomy.tree.n_nodes
         codes = np.unique(values["labels_"], return_inverse=True)[1]
-        np.testing.assert_array_equal(tree.labels, codes)
+        np.testing.assert_array_equal(taxonomy.tree.labels, codes)
 
 
 def test_labels_are_enough():
@@ -453,12 +457,12 @@ def test_labels_are_enough():
         cluster.Birch(n_clusters=4),
         cluster.MeanShift(bandwidth=3, cluster_all=False),
     ):
-        tree = from_sklearn(model.fit(X))
+        taxonomy = from_sklearn(model.fit(X))
         distinct, codes = np.unique(model.labels_, return_inverse=True)
         assert len(distinct) > 1
-        np.testing.assert_array_equal(tree.labels, codes)
+        np.testing.assert_array_equal(taxonomy.tree.labels, codes)
         with pytest.raises(ValueError, match="no rules"):
-            tree.predict(X)
+            taxonomy.predict(X)
 
 
 def test_names_of_columns(same):
@@ -469,11 +473,11 @@ def test_names_of_columns(same):
         cluster.AgglomerativeClustering(3),
         cluster.HDBSCAN(copy=True),
     ):
-        tree = from_sklearn(model.fit(frame))
-        assert (tree.feature_names, tree.n_features) == (["a", "b", "c", "d"], 4)
-        if tree.rules[0]:
+        taxonomy = from_sklearn(model.fit(frame))
+        assert (taxonomy.feature_names, taxonomy.n_features) == (["a", "b", "c", "d"], 4)
+        if taxonomy.tree.rules[0]:
             with pytest.raises(ValueError, match="in another order"):
-                tree.predict(frame[["b", "a", "c", "d"]])
+                taxonomy.predict(frame[["b", "a", "c", "d"]])
 
 
 def test_what_is_not_fitted_and_what_is_no_clusterer():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.cluster import hierarchy as sch
+from scipy.cluster import taxonomy as sch
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor.exchange import to_dot, to_frame, to_linkage, to_networkx, to_newick
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.tree import LinearRule, TreeBuilder
 
 HOSTILE = [
     *("it's", 'say "hi"', "two\nlines\r\n", "<img src=x onerror=alert(1)>", "naïve ☃ 木"),
@@ -25,7 +25,7 @@ HOSTILE = [
 def hostile():
     """A tree with hostile feature names, each of which sends rows to one leaf."""
     P = len(HOSTILE)
-    builder = HierarchyBuilder(P)
+    builder = TreeBuilder(P)
     builder.add_split(0, np.arange(P), LinearRule(np.eye(P), np.zeros(P)))
     builder.refuse(1, 'because "\n')
     return builder.freeze(feature_names=HOSTILE)
@@ -36,7 +36,7 @@ def test_frame(known, assessed):
     assert frame.columns.tolist() == [
         *("node", "parent", "depth", "birth", "n_rows", "is_leaf", "leaf", "score"),
         *("objective", "n_features_used", "top_features"),
-        *("came_back", "apart", "rule_came_back", "left_out", "is_stable", "note"),
+        *("n_recovered", "apart", "n_rule_recovered", "left_out", "is_stable", "note"),
     ]
     assert frame["node"].tolist() == list(range(6))
     assert frame["parent"].tolist() == [-1, 0, 0, 0, 2, 2]
@@ -49,12 +49,12 @@ def test_frame(known, assessed):
     assert frame["note"].tolist()[1] == "too few rows"
     for name in ("score", "birth", "depth", "objective"):
         np.testing.assert_array_equal(frame[name], getattr(known, name))
-    trust = ["came_back", "apart", "rule_came_back", "is_stable"]
+    trust = ["n_recovered", "apart", "n_rule_recovered", "is_stable"]
     assert frame[trust].isna().all().all()
     frame = to_frame(assessed)
     for name in trust:
-        assert frame[name].tolist() == getattr(assessed.trust, name).tolist()
-    np.testing.assert_array_equal(frame["left_out"], assessed.trust.left_out)
+        assert frame[name].tolist() == getattr(assessed.stability, name).tolist()
+    np.testing.assert_array_equal(frame["left_out"], assessed.stability.left_out)
     assert frame["is_stable"].tolist() == [True, True, True, False, False, False]
 
 
@@ -67,8 +67,8 @@ def test_a_tree_without_rules_in_all_forms(known, bare):
     assert to_newick(bare) == to_newick(known)
     assert r'  1 [label="c0\n3 rows"];' in to_dot(bare).splitlines()
     assert nx.utils.edges_equal(to_networkx(bare).edges, to_networkx(known).edges)
-    for tree in (bare, known):
-        assert to_linkage(tree).tolist() == [[1, 2, 1, 2], [0, 4, 2, 3], [3, 5, 2, 4]]
+    for taxonomy in (bare, known):
+        assert to_linkage(taxonomy).tolist() == [[1, 2, 1, 2], [0, 4, 2, 3], [3, 5, 2, 4]]
 
 
 def test_a_missing_extra_is_named(known, monkeypatch):
@@ -80,33 +80,33 @@ def test_a_missing_extra_is_named(known, monkeypatch):
 
 @given(data=st.data())
 def test_networkx_graphs_are_trees(trees, data):
-    tree = data.draw(trees)
-    graph = to_networkx(tree)
+    taxonomy = data.draw(trees)
+    graph = to_networkx(taxonomy)
     assert nx.is_arborescence(graph)
-    assert graph.number_of_nodes() == tree.n_nodes
+    assert graph.number_of_nodes() == taxonomy.tree.n_nodes
     for node, values in graph.nodes(data=True):
-        assert tuple(graph.successors(node)) == tree.children(node)
-        assert values["n_rows"] == tree.sizes[node]
+        assert tuple(graph.successors(node)) == taxonomy.tree.children(node)
+        assert values["n_rows"] == taxonomy.tree.sizes[node]
         assert values["depth"] == nx.shortest_path_length(graph, 0, node)
         assert all(type(value) in (int, float, str, bool) for value in values.values())
 
 
 @given(data=st.data())
 def test_linkages_cut_as_the_tree_does(trees, data):
-    tree = data.draw(trees)
-    if tree.n_leaves == 1:
+    taxonomy = data.draw(trees)
+    if taxonomy.tree.n_leaves == 1:
         with pytest.raises(ValueError, match="two leaves"):
-            to_linkage(tree)
+            to_linkage(taxonomy)
         return
-    Z = to_linkage(tree)
-    assert Z.shape == (tree.n_leaves - 1, 4)
+    Z = to_linkage(taxonomy)
+    assert Z.shape == (taxonomy.tree.n_leaves - 1, 4)
     assert sch.is_valid_linkage(Z, throw=True)
     assert sch.is_monotonic(Z)
-    assert set(Z[:, 2]) == set(range(1, tree.n_splits + 1))
-    assert Z[-1, 3] == tree.n_leaves
-    for n in range(1, tree.n_leaves + 1):
+    assert set(Z[:, 2]) == set(range(1, taxonomy.tree.n_splits + 1))
+    assert Z[-1, 3] == taxonomy.tree.n_leaves
+    for n in range(1, taxonomy.tree.n_leaves + 1):
         leaf_clusters = sch.fcluster(Z, n, criterion="maxclust")
-        assert adjusted_rand_score(tree.cut(n), leaf_clusters[tree.labels]) == 1
+        assert adjusted_rand_score(taxonomy.cut(n), leaf_clusters[taxonomy.tree.labels]) == 1
 
 
 def test_deep_trees_in_all_forms(chain):
@@ -137,7 +137,7 @@ def parse_newick(text):
 def test_newick(known, hostile):
     assert to_newick(known) == "(c0,(c1,c2),c3);"
     assert to_newick(known, ["a b", "it's", "ok", "x_y"]) == "('a b',('it''s',ok),'x_y');"
-    assert to_newick(HierarchyBuilder(2).freeze()) == "c0;"
+    assert to_newick(TreeBuilder(2).freeze()) == "c0;"
     for write in (to_newick, to_dot):
         with pytest.raises(ValueError, match="got 1 names for 4 leaves"):
             write(known, ["a"])
@@ -150,13 +150,16 @@ def test_newick(known, hostile):
 
 @given(data=st.data())
 def test_newick_gives_each_leaf_its_depth(trees, data):
-    tree = data.draw(trees)
-    expected = [(f"c{label}", tree.depth[leaf]) for label, leaf in enumerate(tree.leaves)]
-    assert parse_newick(to_newick(tree)) == expected
+    taxonomy = data.draw(trees)
+    expected = [
+        (f"c{label}", taxonomy.tree.depth[leaf])
+        for label, leaf in enumerate(taxonomy.tree.leaves)
+    ]
+    assert parse_newick(to_newick(taxonomy)) == expected
 
 
 DOT_LINE = re.compile(
-    r"digraph hierarchy \{|  node \[shape=box\];|  \d+ -> \d+;|\}|"
+    r"digraph taxonomy \{|  node \[shape=box\];|  \d+ -> \d+;|\}|"
     r'  \d+ \[label="(?:[^"\\\n<>]|\\\\|\\"|\\n)*"\];'
 )
 

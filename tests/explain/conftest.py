@@ -23,16 +23,18 @@ def greedy(X):
 
 
 def without_rules():
-    tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
-    return dataclasses.replace(tree, rules=(None,) * tree.n_nodes, means=None), SHARES
+    taxonomy = Taxarbor(5, random_state=0).fit(SHARES).taxonomy_
+    return dataclasses.replace(
+        taxonomy, rules=(None,) * taxonomy.tree.n_nodes, means=None
+    ), SHARES
 
 
 def shuffled():
     """Return a tree some of whose rows are not where its rules send them."""
-    tree = Taxarbor(5, random_state=0).fit(SHARES).hierarchy_
-    order = tree.order.copy()
+    taxonomy = Taxarbor(5, random_state=0).fit(SHARES).taxonomy_
+    order = taxonomy.tree.order.copy()
     order[::3] = np.random.default_rng(0).permutation(order[::3])
-    return dataclasses.replace(tree, order=order, means=None), SHARES
+    return dataclasses.replace(taxonomy, order=order, means=None), SHARES
 
 
 def with_doubles():
@@ -56,7 +58,7 @@ MAKERS = {
     "one leaf": lambda: (Taxarbor(1).fit(SHARES), SHARES),
     "one leaf, bare": lambda: (from_labels([0] * 206), SHARES),
     "unscaled": lambda: (
-        greedy(SHARES).hierarchy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
+        greedy(SHARES).taxonomy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
         SHARES * 7.0 + 3.0,
     ),
 }
@@ -78,10 +80,10 @@ def cases():
     """Every kind of tree, or its model, its rows, the same as a float64 array, and why."""
     found = {}
     for name, make in MAKERS.items():
-        tree, X = make()
+        taxonomy, X = make()
         dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-        found[name] = SimpleNamespace(name=name, given=tree, X=X, dense=dense)
-        found[name].why = explain(tree, X)
+        found[name] = SimpleNamespace(name=name, given=taxonomy, X=X, dense=dense)
+        found[name].why = explain(taxonomy, X)
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor.explain import explain
-from taxarbor.hierarchy._reasons import category_of
+from taxarbor.taxonomy._reasons import category_of
 
 MODELS = (
     Taxarbor(6, random_state=0),
@@ -28,16 +28,16 @@ def explained(make_cars):
     for model, table in zip((*MODELS, MODELS[0]), tables, strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = model.fit(table).hierarchy_
-        found.append((explain(tree, table), table))
+            taxonomy = model.fit(table).taxonomy_
+        found.append((explain(taxonomy, table), table))
     return found
 
 
 def values_of(why, table, feature, rows=slice(None)):
     """Return what the table has in a feature, NaN for what is not known."""
-    tree = why.hierarchy
-    column = tree.encoding.columns[tree.encoding.owner[feature]]
-    cells, category = table[column.name].iloc[rows], category_of(tree, feature)
+    taxonomy = why.taxonomy
+    column = taxonomy.encoding.columns[taxonomy.encoding.owner[feature]]
+    cells, category = table[column.name].iloc[rows], category_of(taxonomy, feature)
     if category is None:
         return cells.astype(float).to_numpy()
     value = category.values[feature - category.first + (len(category.values) == 2)]
@@ -46,9 +46,9 @@ def values_of(why, table, feature, rows=slice(None)):
 
 def test_what_stands_out_counts_rows_with_a_value_only(explained):
     for why, table in explained:
-        tree = why.hierarchy
-        for node in range(1, tree.n_nodes):
-            rows, seen = tree.rows(node), []
+        taxonomy = why.taxonomy
+        for node in range(1, taxonomy.tree.n_nodes):
+            rows, seen = taxonomy.tree.rows(node), []
             for one in why.standout(node, 100):
                 here = values_of(why, table, one["column"], rows)
                 every = values_of(why, table, one["column"])
@@ -66,23 +66,28 @@ def test_what_stands_out_counts_rows_with_a_value_only(explained):
                     assert (one["share"], one["all_share"]) == pytest.approx((mean, every))
                 assert sum(one["counts"]) == len(here)
                 assert sum(one["all_counts"]) == len(here) + len(rest)
-                seen.append(tree.encoding.owner[one["column"]])
+                seen.append(taxonomy.encoding.owner[one["column"]])
             assert len(seen) == len(set(seen))
 
 
 def test_features_have_the_means_and_gaps_of_the_table(explained):
     for why, table in explained:
-        tree = why.hierarchy
-        for node in range(1, tree.n_nodes):
+        taxonomy = why.taxonomy
+        for node in range(1, taxonomy.tree.n_nodes):
             assert why.node(node)["missing"] == pytest.approx({
                 name: share
-                for name, share in table.iloc[tree.rows(node)].isna().mean().items() if share
+                for name, share in table.iloc[taxonomy.tree.rows(node)].isna().mean().items() if share
             })  # fmt: skip
-            beside = np.setdiff1d(tree.rows(tree.parent(node)), tree.rows(node))
+            beside = np.setdiff1d(
+                taxonomy.tree.rows(taxonomy.tree.parent(node)), taxonomy.tree.rows(node)
+            )
             for one in why.leading(node):
-                cells = [table[one["feature"]].iloc[rows] for rows in (tree.rows(node), beside)]
+                cells = [
+                    table[one["feature"]].iloc[rows]
+                    for rows in (taxonomy.tree.rows(node), beside)
+                ]
                 assert one["missing"] == pytest.approx(cells[0].isna().mean())
-                if category_of(tree, one["column"]) is None:
+                if category_of(taxonomy, one["column"]) is None:
                     means = [part.astype(float).mean() for part in cells]
                     assert (one["mean"], one["rest_mean"]) == pytest.approx(tuple(means))
         assert why.nodes()["missing"][0].count(" %") == len(why.node(0)["missing"])
@@ -138,13 +143,13 @@ def test_steps_say_what_the_table_says(explained):
                         assert f"{pull['name']} = " in step["why"]
                 total = sum(abs(pull["strength"]) for pull in step["pulls"])
                 assert total <= 1 + 1e-9
-        placed, tree = why.place(table.iloc[:7]), why.hierarchy
-        if (tree.predict(table.iloc[:7]) == tree.labels[:7]).all():
+        placed, taxonomy = why.place(table.iloc[:7]), why.taxonomy
+        if (taxonomy.predict(table.iloc[:7]) == taxonomy.tree.labels[:7]).all():
             known = why.rows(range(7))
             assert placed["why"].tolist() == known["why"].tolist()
-        cells = why.cells(np.arange(20), why.hierarchy.feature_names.index("mpg"))
+        cells = why.cells(np.arange(20), why.taxonomy.feature_names.index("mpg"))
         assert [cell == "unknown" for cell in cells] == table["mpg"].iloc[:20].isna().tolist()
-        origin = why.hierarchy.feature_names.index("origin = usa")
+        origin = why.taxonomy.feature_names.index("origin = usa")
         expected = table["origin"].iloc[:20].fillna("unknown").tolist()
         assert why.cells(np.arange(20), origin) == expected
     assert n_unknown > 5
@@ -153,10 +158,10 @@ def test_steps_say_what_the_table_says(explained):
 def test_names_are_those_of_the_table(explained):
     why, table = explained[0]
     with pytest.raises(ValueError, match="rename the columns of the table, and fit again"):
-        explain(why.hierarchy, table, feature_names=[f"f{n}" for n in range(why.data.shape[1])])
-    again = explain(why.hierarchy, table, feature_names=why.hierarchy.feature_names)
+        explain(why.taxonomy, table, feature_names=[f"f{n}" for n in range(why.data.shape[1])])
+    again = explain(why.taxonomy, table, feature_names=why.taxonomy.feature_names)
     assert again.names == why.names
     with pytest.raises(ValueError, match="lacks columns that the tree was grown on: 'mpg'"):
-        explain(why.hierarchy, table.drop(columns="mpg"))
+        explain(why.taxonomy, table.drop(columns="mpg"))
     with pytest.raises(ValueError, match="X does not hold the rows"):
-        explain(why.hierarchy, table.assign(weight=table["weight"] + 1000))
+        explain(why.taxonomy, table.assign(weight=table["weight"] + 1000))

@@ -16,7 +16,7 @@ from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor.exchange import from_labels, from_sklearn
 from taxarbor.explain import Explanation, explain
 from taxarbor.explain._names import LONGEST, name_nodes
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.tree import LinearRule, TreeBuilder
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,12 @@ def assert_same(one, other):
 
 
 def test_a_model_its_tree_and_one_without_means_are_the_same(model, X):
-    expected, bare = explain(model, X), dataclasses.replace(model.hierarchy_, means=None)
+    expected, bare = explain(model, X), dataclasses.replace(model.taxonomy_, means=None)
     assert isinstance(expected, Explanation)
-    for tree in (model, model.hierarchy_, bare):
-        assert_same(explain(tree, X), expected)
+    for taxonomy in (model, model.taxonomy_, bare):
+        assert_same(explain(taxonomy, X), expected)
     assert bare.means is None
-    np.testing.assert_array_equal(explain(bare, X).hierarchy.means, expected.hierarchy.means)
+    np.testing.assert_array_equal(explain(bare, X).taxonomy.means, expected.taxonomy.means)
 
 
 def test_the_number_of_threads_does_not_matter(X):
@@ -58,18 +58,18 @@ def test_data_of_every_kind_say_the_same(model, X):
         sparse.csc_array,
         sparse.coo_array,
     ):
-        one, other = explain(model, X), explain(model.hierarchy_, convert(X))
+        one, other = explain(model, X), explain(model.taxonomy_, convert(X))
         if convert is pd.DataFrame:
-            assert other.hierarchy.feature_names == list(numbered)
+            assert other.taxonomy.feature_names == list(numbered)
             one = explain(model, X, feature_names=numbered)
-        np.testing.assert_array_equal(one.hierarchy.yes_no, other.hierarchy.yes_no)
+        np.testing.assert_array_equal(one.taxonomy.is_boolean, other.taxonomy.is_boolean)
         assert one.names == other.names
         for a, b in zip(one.margins, other.margins, strict=True):
             if a is not None:
                 np.testing.assert_allclose(a, b, atol=1e-9)
-    tree = from_labels(np.arange(len(X)) % 5)
-    one, other = explain(tree, X), explain(tree, sparse.csr_array(X))
-    np.testing.assert_allclose(one.hierarchy.means, other.hierarchy.means, atol=1e-12)
+    taxonomy = from_labels(np.arange(len(X)) % 5)
+    one, other = explain(taxonomy, X), explain(taxonomy, sparse.csr_array(X))
+    np.testing.assert_allclose(one.taxonomy.means, other.taxonomy.means, atol=1e-12)
     assert one.names == other.names
 
 
@@ -82,11 +82,11 @@ def test_numbers_of_every_kind_say_the_same(X):
     single = X.astype("float32")
     model = Taxarbor(5, random_state=0).fit(single)
     why = explain(model, single)
-    assert why.hierarchy.means.dtype == why.hierarchy.rules[0].dtype == np.float32
+    assert why.taxonomy.means.dtype == why.taxonomy.rules[0].dtype == np.float32
     assert_same(why, explain(model, single.astype(float)))
-    tree = Taxarbor(3, random_state=0).fit(whole := np.round(4 * single)).hierarchy_
-    why = explain(dataclasses.replace(tree, means=None), whole.astype(int))
-    assert why.hierarchy.means.dtype == np.float32
+    taxonomy = Taxarbor(3, random_state=0).fit(whole := np.round(4 * single)).taxonomy_
+    why = explain(dataclasses.replace(taxonomy, means=None), whole.astype(int))
+    assert why.taxonomy.means.dtype == np.float32
 
 
 def test_frames_name_rows_and_columns(model, X, frame, animals):
@@ -110,9 +110,9 @@ def test_frames_name_rows_and_columns(model, X, frame, animals):
     for data in (X, frame):
         why = explain(fitted, data, row_names=rows, feature_names=columns)
         assert why.row_names == tuple(rows)
-        assert why.hierarchy.feature_names == list(columns)
+        assert why.taxonomy.feature_names == list(columns)
         assert set(why.features()["feature"]) <= set(columns)
-    assert fitted.hierarchy_.feature_names == list(frame.columns)
+    assert fitted.taxonomy_.feature_names == list(frame.columns)
     assert explain(fitted, X, row_names=range(206)).row("12")["row"] == 12
 
 
@@ -123,7 +123,7 @@ def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
         (np.vstack([X, X]), "X has 412 rows"),
         (X[:0], "X has 0 rows"),
         (sparse.csr_array(X[:5]), "X has 5 rows"),
-        (X[:, 1:], "X has 84 features, but the hierarchy was grown on 85"),
+        (X[:, 1:], "X has 84 features, but the taxonomy was grown on 85"),
         (X[:, 0], "two dimensions"),
         (X[None], "two dimensions"),
         (holes[0], "X (holds|contains)"),
@@ -139,7 +139,7 @@ def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
     for data in (X[:-1], holes[0]):
         with pytest.raises(ValueError, match=r"X has 205 rows|X (holds|contains)"):
             explain(from_labels(np.arange(206) % 3), data)
-    with pytest.raises(ValueError, match="X has 3 features, but the hierarchy was grown on 85"):
+    with pytest.raises(ValueError, match="X has 3 features, but the taxonomy was grown on 85"):
         explain(Taxarbor(1).fit(X), X[:, :3])
     for wrong in (85, -1, 2 * 10**9):
         damaged = sparse.csr_array(X)
@@ -176,7 +176,7 @@ def test_there_must_be_a_name_for_each(model, X):
 
 
 def test_what_has_no_tree(X):
-    things = [HMMC, KMeans(3), make_pipeline(KMeans(3)), None, 7, "tree", {"hierarchy_": 1}]
+    things = [HMMC, KMeans(3), make_pipeline(KMeans(3)), None, 7, "tree", {"taxonomy_": 1}]
     for thing in (*things, np.eye(3)):
         with pytest.raises(TypeError, match="expected a fitted model of taxarbor or a Hier"):
             explain(thing, X)
@@ -190,7 +190,7 @@ def test_what_has_no_tree(X):
     told = r"pass pipeline\[-1\], .* and for X pipeline\[:-1\]\.transform\(X\)"
     with pytest.raises(TypeError, match=told):
         explain(pipeline, X)
-    assert explain(pipeline[-1], pipeline[:-1].transform(X)).hierarchy.n_leaves == 4
+    assert explain(pipeline[-1], pipeline[:-1].transform(X)).taxonomy.n_leaves == 4
 
 
 def test_trees_of_others_get_rules_of_the_nearest_means(X):
@@ -204,17 +204,17 @@ def test_trees_of_others_get_rules_of_the_nearest_means(X):
     assert bare.rules == (None,) * 5
     means = np.array([X[bare.rows(leaf)].mean(axis=0) for leaf in bare.leaves])
     distances = np.square(X[:, None] - means).sum(axis=2)
-    np.testing.assert_array_equal(why.hierarchy.predict(X), distances.argmin(axis=1))
-    np.testing.assert_array_equal(why.hierarchy.labels, bare.labels)
+    np.testing.assert_array_equal(why.taxonomy.predict(X), distances.argmin(axis=1))
+    np.testing.assert_array_equal(why.taxonomy.labels, bare.labels)
 
 
 def test_columns_that_do_not_vary_are_no_reason(X):
     wide = np.column_stack([X, np.zeros(206), np.ones(206), np.full(206, 1e9)])
-    for tree in (Taxarbor(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
-        why = explain(tree, wide)
-        assert not why.hierarchy.yes_no[-3:].any()
-        for node in range(1, why.hierarchy.n_nodes):
-            found = {reason.feature for reason in why.hierarchy.reasons(node)}
+    for taxonomy in (Taxarbor(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
+        why = explain(taxonomy, wide)
+        assert not why.taxonomy.is_boolean[-3:].any()
+        for node in range(1, why.taxonomy.n_nodes):
+            found = {reason.feature for reason in why.taxonomy.reasons(node)}
             assert not found & {85, 86, 87}
 
 
@@ -262,7 +262,7 @@ def test_hostile_names_are_kept_and_told_on_one_line(X, strict):
 
 
 def test_rows_in_other_units_are_refused(X):
-    told = r"the mean of x\d+ was .*pipeline\[:-1\]\.transform\(X\).*hierarchy\.unscale"
+    told = r"the mean of x\d+ was .*pipeline\[:-1\]\.transform\(X\).*taxonomy\.unscale"
     for dtype in ("float32", "float64"):
         scaled = StandardScaler(with_mean=False).fit_transform(X).astype(dtype)
         for kind in (np.asarray, sparse.csr_array):
@@ -280,9 +280,9 @@ def test_rows_far_from_zero_are_the_tree_s_own():
     for X in (far.astype("float32"), far):
         scaler = StandardScaler().fit(X)
         model = Taxarbor(4, random_state=0).fit(scaler.transform(X))
-        own = model.hierarchy_.unscale(scaler.mean_, scaler.scale_)
-        for tree in (own, Taxarbor(4, random_state=0).fit(X)):
-            assert explain(tree, X).hierarchy.n_leaves == 4
+        own = model.taxonomy_.unscale(scaler.mean_, scaler.scale_)
+        for taxonomy in (own, Taxarbor(4, random_state=0).fit(X)):
+            assert explain(taxonomy, X).taxonomy.n_leaves == 4
         with pytest.raises(ValueError, match="X does not hold the rows"):
             explain(model, X)
 
@@ -293,7 +293,7 @@ def test_rows_far_from_zero_are_the_tree_s_own():
 def made(gaps, names=None):
     """Return a tree of one split into halves whose means differ by such gaps."""
     gaps = np.array(gaps, dtype=float)
-    builder = HierarchyBuilder(4)
+    builder = TreeBuilder(4)
     W = np.ones_like(gaps)
     builder.add_split(0, [0, 0, 1, 1], LinearRule(np.stack([W, -W]), np.zeros(len(gaps))))
     return builder.freeze(feature_names=names, means=np.stack([0 * gaps, gaps, -gaps]))
@@ -311,19 +311,19 @@ def test_names_say_what_leads_there():
         ([-1.0, -1.0], ("node 1", "node 2")),
     ]:
         assert name_nodes(made(gaps)) == ("all rows", *expected)
-    tree = made([1.0, 0.9, 0.8], ["fur", "s" * 60, "other"])
-    tree = dataclasses.replace(tree, two_values=[[0.0, 1.0], [np.nan] * 2, [0.0, 1.0]])
+    taxonomy = made([1.0, 0.9, 0.8], ["fur", "s" * 60, "other"])
+    taxonomy = dataclasses.replace(taxonomy, two_values=[[0.0, 1.0], [np.nan] * 2, [0.0, 1.0]])
     long = "s" * (LONGEST - len("higher …")) + "…"
     expected = ("all rows", f"has fur, higher {long}", f"no fur, lower s{long}")
-    assert name_nodes(tree) == expected
+    assert name_nodes(taxonomy) == expected
 
 
 def test_names_of_every_tree(named, animals, whys):
     for node, name in enumerate(named.names[1:], start=1):
-        reasons = [str(reason) for reason in named.hierarchy.reasons(node, 2)]
+        reasons = [str(reason) for reason in named.taxonomy.reasons(node, 2)]
         assert name in (reasons[0], ", ".join(reasons))
     for why in whys:
-        assert len(why.names) == why.hierarchy.n_nodes
+        assert len(why.names) == why.taxonomy.n_nodes
         assert all(isinstance(name, str) and name.strip() for name in why.names)
         assert why.names[0] == "all rows"
 
@@ -333,7 +333,7 @@ def test_noise_has_no_path_and_weights_no_say_in_which_rows_these_are():
     far = 30.0 * np.random.default_rng(0).normal(size=(10, planted.X.shape[1]))
     X = np.concatenate([np.asarray(planted.X), far])
     model = Taxarbor(4, noise=0.05, random_state=0).fit(X)
-    why, noise = explain(model, X), model.hierarchy_.noise.tolist()
+    why, noise = explain(model, X), model.taxonomy_.tree.noise.tolist()
     told = why.row(noise[0])
     assert (told["leaf"], told["cluster"], told["steps"]) == (None, -1, [])
     assert set(why.rows()["row"]) == set(range(200)) - set(noise)
@@ -352,6 +352,6 @@ def test_rows_beyond_the_sample_are_explained(monkeypatch):
     X = np.random.default_rng(0).normal(size=(9000, 5)) + 4.0 * np.eye(5)[np.arange(9000) % 5]
     model = Taxarbor(5, random_state=0).fit(X)
     why = explain(model, X)
-    assert why.hierarchy.sizes[0] == 9000
+    assert why.taxonomy.sizes[0] == 9000
     with pytest.raises(ValueError, match=r"^X "):
         explain(model, X + 0.5)

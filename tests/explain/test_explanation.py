@@ -12,10 +12,10 @@ import pytest
 from scipy import sparse
 
 from taxarbor import Taxarbor
+from taxarbor._format import format_column
 from taxarbor.exchange import from_labels, from_linkage, to_json
 from taxarbor.explain import explain
-from taxarbor.hierarchy import LinearRule
-from taxarbor.hierarchy._words import format_column
+from taxarbor.tree import LinearRule
 
 FEATURES = ["node", "name", "parent", "feature", "column", "words", "direction"]
 FEATURES += ["share", "weight", "mean", "rest_mean", "missing"]
@@ -28,10 +28,10 @@ STEPS += ["surer_than", "why"]
 
 def margins_on_the_path(why, row, node):
     """Return the margins of a row at all splits above a node."""
-    tree = why.hierarchy
+    taxonomy = why.taxonomy
     return [
-        why.margins[above][tree.rows(above).tolist().index(row)]
-        for above in tree.path(node)[:-1]
+        why.margins[above][taxonomy.tree.rows(above).tolist().index(row)]
+        for above in taxonomy.tree.path(node)[:-1]
     ]
 
 
@@ -40,22 +40,26 @@ def margins_on_the_path(why, row, node):
 
 def test_nodes_as_plain_values(whys, strict):
     for why in whys:
-        tree = why.hierarchy
+        taxonomy = why.taxonomy
         document = why.to_dict()
         strict(document)
-        assert [node["node"] for node in document["nodes"]] == list(range(tree.n_nodes))
+        assert [node["node"] for node in document["nodes"]] == list(
+            range(taxonomy.tree.n_nodes)
+        )
         for values in document["nodes"]:
             node = values["node"]
             assert values == why.node(node) == why.node(np.int64(node))
             expected = {
-                "name": why.names[node], "parent": tree.parent(node), "note": tree.notes[node],
-                "depth": tree.depth[node], "n_rows": len(tree.rows(node)),
-                "children": [*tree.children(node)], "n_features": tree.n_features_used[node],
+                "name": why.names[node], "parent": taxonomy.tree.parent(node), "note": taxonomy.tree.notes[node],
+                "depth": taxonomy.tree.depth[node], "n_rows": len(taxonomy.tree.rows(node)),
+                "children": [*taxonomy.tree.children(node)], "n_features": taxonomy.n_features_used[node],
             }  # fmt: skip
             assert {name: values[name] for name in expected} == expected
-            if tree.is_leaf(node):
-                assert tree.leaves[values["cluster"]] == node
-                assert (tree.labels[tree.rows(node)] == values["cluster"]).all()
+            if taxonomy.tree.is_leaf(node):
+                assert taxonomy.tree.leaves[values["cluster"]] == node
+                assert (
+                    taxonomy.tree.labels[taxonomy.tree.rows(node)] == values["cluster"]
+                ).all()
             else:
                 assert values["cluster"] is None
             assert "classes" not in values
@@ -63,18 +67,21 @@ def test_nodes_as_plain_values(whys, strict):
 
 def test_features_of_nodes(cases):
     for case in cases.values():
-        why, tree = case.why, case.why.hierarchy
-        tolerance = 1e-4 if tree.means.dtype == np.float32 else 1e-9
-        for node in range(tree.n_nodes):
-            found, reasons = why.node(node)["features"], tree.reasons(node, None)
+        why, taxonomy = case.why, case.why.taxonomy
+        tolerance = 1e-4 if taxonomy.means.dtype == np.float32 else 1e-9
+        for node in range(taxonomy.tree.n_nodes):
+            found, reasons = why.node(node)["features"], taxonomy.reasons(node, None)
             assert [one["feature"] for one in found] == [reason.name for reason in reasons]
             assert why.leading(node) == found
             for one, reason in zip(found, reasons, strict=True):
-                rest = np.setdiff1d(tree.rows(tree.parent(node)), tree.rows(node))
+                rest = np.setdiff1d(
+                    taxonomy.tree.rows(taxonomy.tree.parent(node)), taxonomy.tree.rows(node)
+                )
                 assert one["direction"] == ("higher" if reason.weight > 0 else "lower")
                 assert (one["share"], one["weight"]) == (reason.share, reason.weight)
                 mean, rest_mean = (
-                    case.dense[some, reason.feature].mean() for some in (tree.rows(node), rest)
+                    case.dense[some, reason.feature].mean()
+                    for some in (taxonomy.tree.rows(node), rest)
                 )
                 assert one["mean"] == pytest.approx(mean, abs=tolerance)
                 assert one["rest_mean"] == pytest.approx(rest_mean, abs=tolerance)
@@ -83,7 +90,9 @@ def test_features_of_nodes(cases):
             assert few == [one for one in found if round(one["share"] / most, 5) > 0.0][:2]
             assert few == why.node(node, n_top=2)["features"]
         told = why.to_dict(n_top=2, n_examples=1)["nodes"]
-        assert told == [why.node(n, n_top=2, n_examples=1) for n in range(tree.n_nodes)]
+        assert told == [
+            why.node(n, n_top=2, n_examples=1) for n in range(taxonomy.tree.n_nodes)
+        ]
 
 
 def test_no_more_features_are_sought_than_are_shown(named, monkeypatch):
@@ -94,19 +103,19 @@ def test_no_more_features_are_sought_than_are_shown(named, monkeypatch):
     )
     named.nodes()
     named.node(1, n_top=4)
-    assert asked == [3] * named.hierarchy.n_nodes + [4]
+    assert asked == [3] * named.taxonomy.n_nodes + [4]
 
 
 def test_examples_are_the_deepest_and_the_nearest_to_the_border(whys):
     for why in whys:
-        tree = why.hierarchy
-        for node in (0, tree.n_nodes - 1):
+        taxonomy = why.taxonomy
+        for node in (0, taxonomy.tree.n_nodes - 1):
             assert why.extreme(node, -1) == why.borderline(node, -1) == []
             assert why.typical(node, -1) == why.standout(node, -1) == []
-        for node in range(tree.n_nodes):
-            rows = tree.rows(node).tolist()
+        for node in range(taxonomy.tree.n_nodes):
+            rows = taxonomy.tree.rows(node).tolist()
             on_path = {row: margins_on_the_path(why, row, node) for row in rows}
-            if not tree.is_leaf(node):
+            if not taxonomy.tree.is_leaf(node):
                 border = dict(zip(rows, why.margins[node].tolist(), strict=True))
             else:
                 border = {row: margins[-1] for row, margins in on_path.items() if margins}
@@ -125,7 +134,7 @@ def test_examples_are_the_deepest_and_the_nearest_to_the_border(whys):
                     assert found == why.node(node, n_examples=n_examples)[ask.__name__]
 
 
-def test_extreme_and_borderline_rows_of_yes_no_rules_are_not_the_same():
+def test_extreme_and_borderline_rows_of_is_boolean_rules_are_not_the_same():
     X = np.random.default_rng(0).integers(2, size=(90, 4)).astype(float)
     n_margins = []
     for own, center in ([1.0, 0.0, 0.0, 0.0], 0.5), ([1.0, 1.0, 0.0, 0.0], 0.25):
@@ -145,15 +154,15 @@ def test_extreme_and_borderline_rows_of_yes_no_rules_are_not_the_same():
 
 def test_extreme_rows_of_the_root_are_its_children_s_in_turn(whys):
     for why in whys:
-        tree = why.hierarchy
+        taxonomy = why.taxonomy
         for n_examples in (0, 1, 2, 5, 7):
             found = why.extreme(0, n_examples)
-            if tree.n_leaves == 1:
+            if taxonomy.tree.n_leaves == 1:
                 assert found == []
                 continue
             assert len(found) <= n_examples
             assert len({one["row"] for one in found}) == len(found)
-            turns = [why.extreme(child, n_examples) for child in tree.children(0)]
+            turns = [why.extreme(child, n_examples) for child in taxonomy.tree.children(0)]
             firsts = [turn[0] for turn in turns if turn]
             assert found[: len(firsts)] == firsts[:n_examples]
             assert all(any(one in turn for turn in turns) for one in found)
@@ -161,17 +170,19 @@ def test_extreme_rows_of_the_root_are_its_children_s_in_turn(whys):
 
 def test_margins_within_an_ancestor(whys):
     for why in whys:
-        tree = why.hierarchy
-        for node in range(1, tree.n_nodes):
-            for place, above in enumerate(tree.path(node)[:-1]):
-                found, rows = why.margins_within(above, node), tree.rows(node)
+        taxonomy = why.taxonomy
+        for node in range(1, taxonomy.tree.n_nodes):
+            for place, above in enumerate(taxonomy.tree.path(node)[:-1]):
+                found, rows = why.margins_within(above, node), taxonomy.tree.rows(node)
                 assert len(found) == len(rows)
                 assert found[0] == margins_on_the_path(why, rows[0], node)[place]
-        for node in range(min(tree.n_nodes, 12)):
-            for other in set(range(min(tree.n_nodes, 12))) - set(tree.path(node)[:-1]):
+        for node in range(min(taxonomy.tree.n_nodes, 12)):
+            for other in set(range(min(taxonomy.tree.n_nodes, 12))) - set(
+                taxonomy.tree.path(node)[:-1]
+            ):
                 with pytest.raises(ValueError, match="is not an ancestor"):
                     why.margins_within(other, node)
-        for node in (-tree.n_nodes - 1, -1, tree.n_nodes):
+        for node in (-taxonomy.tree.n_nodes - 1, -1, taxonomy.tree.n_nodes):
             for pair in ((node, 0), (0, node)):
                 with pytest.raises(IndexError, match="there is no node"):
                     why.margins_within(*pair)
@@ -200,7 +211,7 @@ def test_classes_are_counted(model, X, animals, strict):
     strict(why.to_dict())
     frame = why.nodes()
     for node, values in enumerate(why.to_dict()["nodes"]):
-        own = [kinds[row] for row in why.hierarchy.rows(node)]
+        own = [kinds[row] for row in why.taxonomy.rows(node)]
         assert values["classes"] == {name: own.count(name) for name in set(own)}
         counts = list(values["classes"].values())
         assert counts == sorted(counts, reverse=True)
@@ -209,8 +220,8 @@ def test_classes_are_counted(model, X, animals, strict):
     gaps = [None if name in "abc" else name for name in kinds]  # the largest class among them
     why = explain(model, X, classes=gaps)
     assert set(why.classes.names) == {*kinds} - {*"abc"}
-    for node in range(why.hierarchy.n_nodes):
-        own, found = [gaps[row] for row in why.hierarchy.rows(node)], why.node(node)["classes"]
+    for node in range(why.taxonomy.n_nodes):
+        own, found = [gaps[row] for row in why.taxonomy.rows(node)], why.node(node)["classes"]
         assert found == {name or "(no label)": own.count(name) for name in set(own)}
         assert "(no label)" not in list(found)[:-1]
 
@@ -220,14 +231,14 @@ def test_classes_are_counted(model, X, animals, strict):
 
 def test_rows_as_plain_values(whys, strict):
     for why in whys:
-        tree = why.hierarchy
-        for row in range(0, len(tree.order), 5):  # the others: see the frame of rows
+        taxonomy = why.taxonomy
+        for row in range(0, len(taxonomy.tree.order), 5):  # the others: see the frame of rows
             values = why.row(row)
             strict(values)
             assert (values["row"], values["name"]) == (row, None)
-            assert values["cluster"] == tree.labels[row]
-            assert values["leaf"] == tree.leaves[tree.labels[row]]
-            path = list(tree.path(values["leaf"]))
+            assert values["cluster"] == taxonomy.tree.labels[row]
+            assert values["leaf"] == taxonomy.tree.leaves[taxonomy.tree.labels[row]]
+            path = list(taxonomy.tree.path(values["leaf"]))
             assert [step["node"] for step in values["steps"]] == path[:-1]
             assert [step["child"] for step in values["steps"]] == path[1:]
             for kind in ("node", "child"):
@@ -296,8 +307,8 @@ def test_frames_have_their_columns_and_need_pandas(whys, named, monkeypatch):
 def test_the_frame_of_features(whys):
     for why in whys:
         lines = [
-            (node, why.names[node], why.hierarchy.parent(node), *one.values())
-            for node in range(1, why.hierarchy.n_nodes)
+            (node, why.names[node], why.taxonomy.parent(node), *one.values())
+            for node in range(1, why.taxonomy.n_nodes)
             for one in why.leading(node)
         ]
         frame = why.features()
@@ -307,7 +318,7 @@ def test_the_frame_of_features(whys):
 
 def test_the_frame_of_nodes(named):
     frame = named.nodes(n_examples=2)
-    assert frame["node"].tolist() == list(range(named.hierarchy.n_nodes))
+    assert frame["node"].tolist() == list(range(named.taxonomy.n_nodes))
     for node, line in frame.iterrows():
         values = named.node(node, n_top=3, n_examples=2)
         assert line["n_rows"] == values["n_rows"]
@@ -315,7 +326,7 @@ def test_the_frame_of_nodes(named):
             assert line[kind] == ", ".join(one["name"] for one in values[kind])
         for kind in ("features", "standout"):
             assert line[kind] == ", ".join(one["words"] for one in values[kind])
-        reasons = named.hierarchy.reasons(node, 3)
+        reasons = named.taxonomy.reasons(node, 3)
         assert line["features"] == ", ".join(map(str, reasons))
     assert frame["parent"].dtype.kind == frame["cluster"].dtype.kind == "i"
     assert frame["parent"][0] == -1
@@ -323,11 +334,13 @@ def test_the_frame_of_nodes(named):
 
 def test_the_frame_of_rows(whys):
     for why in whys:
-        tree, frame = why.hierarchy, why.rows()
-        assert len(frame) == tree.depth[tree.leaves[tree.labels]].sum()
+        taxonomy, frame = why.taxonomy, why.rows()
+        assert (
+            len(frame) == taxonomy.tree.depth[taxonomy.tree.leaves[taxonomy.tree.labels]].sum()
+        )
         for row, lines in frame.groupby("row"):
-            leaf = tree.leaves[tree.labels[row]]
-            assert lines["node"].tolist() == list(tree.path(leaf)[:-1])
+            leaf = taxonomy.tree.leaves[taxonomy.tree.labels[row]]
+            assert lines["node"].tolist() == list(taxonomy.tree.path(leaf)[:-1])
             assert lines["margin"].tolist() == margins_on_the_path(why, row, leaf)
             if row % 5:
                 continue
@@ -344,24 +357,24 @@ def test_the_frame_of_rows(whys):
 
 def test_training_rows_are_placed_where_they_are(cases):
     for case in cases.values():
-        tree = case.why.hierarchy
+        taxonomy = case.why.taxonomy
         own, placed = case.why.rows(), case.why.place(case.X)
         assert placed.columns.tolist() == STEPS
-        agree = np.flatnonzero(tree.predict(case.X) == tree.labels)
+        agree = np.flatnonzero(taxonomy.predict(case.X) == taxonomy.tree.labels)
         same = [f[f["row"].isin(agree)].reset_index(drop=True) for f in (own, placed)]
         pd.testing.assert_frame_equal(*same)
 
 
 def test_new_rows_go_where_they_are_predicted(cases):
     for case in cases.values():
-        tree, dense = case.why.hierarchy, case.dense
+        taxonomy, dense = case.why.taxonomy, case.dense
         rng = np.random.default_rng(0)
         new = dense[rng.integers(len(dense), size=60)] + rng.normal(size=dense.shape[1]) / 4
         frame = case.why.place(new)
-        for row, leaf in enumerate(tree.leaves[tree.predict(new)]):
+        for row, leaf in enumerate(taxonomy.tree.leaves[taxonomy.predict(new)]):
             lines = frame[frame["row"] == row]
-            assert lines["node"].tolist() == list(tree.path(leaf)[:-1])
-            assert lines["child"].tolist() == list(tree.path(leaf)[1:])
+            assert lines["node"].tolist() == list(taxonomy.tree.path(leaf)[:-1])
+            assert lines["child"].tolist() == list(taxonomy.tree.path(leaf)[1:])
         if len(frame):
             assert (frame["margin"] >= -1e-5).all()
             assert frame["surer_than"].between(0.0, 1.0).all()
@@ -387,7 +400,7 @@ def test_new_rows_of_every_kind_and_name(named, X, animals):
 
 def test_new_rows_that_cannot_be_placed(named, X):
     for new, message in [
-        (X[:, :4], "X has 4 features, but the hierarchy was grown on 85"),
+        (X[:, :4], "X has 4 features, but the taxonomy was grown on 85"),
         (X[0], "two dimensions"),
         (np.full_like(X, np.inf), "X (holds|contains)"),
         (X.astype(str), "X must hold numbers"),
@@ -423,30 +436,30 @@ def test_new_rows_must_have_the_columns_of_the_old(named, X, animals):
 
 
 def test_it_is_frozen_and_asking_changes_nothing(named, X):
-    assert repr(named) == f"Explanation({named.hierarchy!r})"
+    assert repr(named) == f"Explanation({named.taxonomy!r})"
     with pytest.raises(AttributeError):
         named.names = ()
     again = pickle.loads(pickle.dumps(named))
     assert again.to_dict() == copy.copy(named).to_dict() == named.to_dict()
     assert again.row("otter") == named.row("otter")
     X = X.copy()
-    before, tree = X.tobytes(), Taxarbor(4, random_state=0).fit(X).hierarchy_
-    text, why = to_json(tree), explain(tree, X)
+    before, taxonomy = X.tobytes(), Taxarbor(4, random_state=0).fit(X).taxonomy_
+    text, why = to_json(taxonomy), explain(taxonomy, X)
     first = why.to_dict()
     why.rows()
     why.place(X)
     assert why.to_dict() == first
-    assert (X.tobytes(), to_json(tree)) == (before, text)
+    assert (X.tobytes(), to_json(taxonomy)) == (before, text)
 
 
 def test_cells_of_the_rows_in_words(cases):
     rows = np.array([3, 0, 3])
     for case in cases.values():
-        yes_no = case.why.hierarchy.yes_no
+        is_boolean = case.why.taxonomy.is_boolean
         for column in (2, 0):
             values = case.dense[rows, column]
             told = ["yes" if value else "no" for value in values]
-            expected = told if yes_no[column] else format_column(values)
+            expected = told if is_boolean[column] else format_column(values)
             assert case.why.cells(rows, column) == expected
             assert case.why.cells(rows[:0], column) == []
 
@@ -454,18 +467,18 @@ def test_cells_of_the_rows_in_words(cases):
 def test_deep_trees_take_no_time_by_the_cube_of_their_depth(strict):
     n_rows = 2000
     merges = [[n_rows + i - 1 if i else 0, i + 1, i, i + 2] for i in range(n_rows - 1)]
-    tree = from_linkage(merges)
-    assert tree.height == n_rows - 1
+    taxonomy = from_linkage(merges)
+    assert taxonomy.tree.height == n_rows - 1
     X = np.arange(n_rows, dtype=float)[:, None]
     began = time.perf_counter()
-    why = explain(tree, X)
-    found = [why.extreme(node, 1) for node in range(1, tree.n_nodes)]
+    why = explain(taxonomy, X)
+    found = [why.extreme(node, 1) for node in range(1, taxonomy.tree.n_nodes)]
     assert time.perf_counter() - began < 20.0
-    deepest = int(tree.leaves[tree.labels[0]])
-    above = [why.margins_within(node, deepest)[0] for node in tree.path(deepest)[:-1]]
+    deepest = int(taxonomy.tree.leaves[taxonomy.tree.labels[0]])
+    above = [why.margins_within(node, deepest)[0] for node in taxonomy.tree.path(deepest)[:-1]]
     assert found[deepest - 1] == []  # a single row is not deeper than others
     assert why._least[deepest][0] == min(above)
-    strict(why.node(tree.n_nodes - 1))
+    strict(why.node(taxonomy.tree.n_nodes - 1))
     strict(why.row(0))
     assert len(why.row(0)["steps"]) == n_rows - 1
 

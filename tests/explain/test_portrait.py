@@ -34,9 +34,9 @@ def effect(x, rows):
 
 def test_typical_rows_are_the_nearest_to_the_mean(cases):
     for case in cases.values():
-        tree = case.why.hierarchy
-        for node in range(tree.n_nodes):
-            rows = tree.rows(node)
+        taxonomy = case.why.taxonomy
+        for node in range(taxonomy.tree.n_nodes):
+            rows = taxonomy.tree.rows(node)
             found = case.why.typical(node, 5)
             known = distances(case.dense, rows)
             known /= np.median(known) or 1.0
@@ -49,8 +49,8 @@ def test_typical_rows_are_the_nearest_to_the_mean(cases):
 
 
 def test_typical_rows_lie_below_the_median_distance(named):
-    tree = named.hierarchy
-    for node in range(tree.n_nodes):
+    taxonomy = named.taxonomy
+    for node in range(taxonomy.tree.n_nodes):
         assert all(one["distance"] < 1.0 for one in named.typical(node, 3))
 
 
@@ -73,11 +73,11 @@ def test_units_do_not_matter(X):
 
 def test_effects_are_correlations_of_equal_halves(cases):
     for case in cases.values():
-        tree, X = case.why.hierarchy, case.dense
-        for node in {1, tree.n_nodes - 1} - {0}:
-            if node >= tree.n_nodes:
+        taxonomy, X = case.why.taxonomy, case.dense
+        for node in {1, taxonomy.tree.n_nodes - 1} - {0}:
+            if node >= taxonomy.tree.n_nodes:
                 continue
-            rows = tree.rows(node)
+            rows = taxonomy.tree.rows(node)
             expected = np.array([effect(x, rows) for x in X.T])
             found = case.why.standout(node, X.shape[1])
             sizes = [abs(one["effect"]) for one in found]
@@ -99,9 +99,9 @@ def test_effects_are_correlations_of_equal_halves(cases):
 
 def test_counts_are_those_of_the_bins(cases):
     for case in cases.values():
-        tree = case.why.hierarchy
-        for node in range(tree.n_nodes):
-            rows = tree.rows(node)
+        taxonomy = case.why.taxonomy
+        for node in range(taxonomy.tree.n_nodes):
+            rows = taxonomy.tree.rows(node)
             for one in case.why.standout(node, 4):
                 x, edges = case.dense[:, one["column"]], np.array(one["edges"])
                 assert (np.diff(edges) > 0.0).all()
@@ -160,9 +160,9 @@ def test_words_of_one_row_do_not_stand_out_but_those_of_most_do():
     ]
     vectorizer = CountVectorizer()
     X = vectorizer.fit_transform(texts).astype(float)
-    tree = from_labels(np.arange(300) % 3)
-    why = explain(tree, X, feature_names=vectorizer.get_feature_names_out())
-    for leaf, topic in zip(tree.leaves, topics, strict=True):
+    taxonomy = from_labels(np.arange(300) % 3)
+    why = explain(taxonomy, X, feature_names=vectorizer.get_feature_names_out())
+    for leaf, topic in zip(taxonomy.tree.leaves, topics, strict=True):
         found = why.standout(leaf, 3)
         assert {one["feature"] for one in found} == set(topic.split())
         assert all(one["effect"] > 0.5 for one in found)
@@ -170,10 +170,10 @@ def test_words_of_one_row_do_not_stand_out_but_those_of_most_do():
 
 def test_wide_sparse_rows_are_not_made_dense():
     X = sparse.random(1000, 20_000, 0.002, "csr", random_state=0)
-    tree = from_labels(np.arange(1000) % 20)
-    why = explain(tree, X)
+    taxonomy = from_labels(np.arange(1000) % 20)
+    why = explain(taxonomy, X)
     tracemalloc.start()
-    for node in range(tree.n_nodes):
+    for node in range(taxonomy.tree.n_nodes):
         why.standout(node)
         why.typical(node)
     peak = tracemalloc.get_traced_memory()[1]
@@ -192,8 +192,8 @@ def test_a_thousand_clusters(strict):
 def test_a_cluster_per_row(strict):
     why = explain(from_labels(range(4)), np.eye(4))
     strict(why.to_dict())
-    for leaf in why.hierarchy.leaves:
-        (row,) = why.hierarchy.rows(leaf)
+    for leaf in why.taxonomy.leaves:
+        (row,) = why.taxonomy.rows(leaf)
         assert why.typical(leaf)[0]["distance"] == 0.0
         assert why.standout(leaf)[0]["feature"] == f"x{row}"
 
@@ -206,13 +206,13 @@ def test_weights_do_what_repeated_rows_do():
         X[:3] = 1e6  # which count for nothing
         weights = rng.integers(1, 4, 60).astype(float)
         weights[:3] = 0.0
-        tree = Taxarbor(3, random_state=0).fit(kind(X), sample_weight=weights).hierarchy_
+        taxonomy = Taxarbor(3, random_state=0).fit(kind(X), sample_weight=weights).taxonomy_
         copies = np.repeat(np.arange(60), weights.astype(int))
-        repeated = from_labels(tree.labels[copies])
-        why, other = explain(tree, kind(X)), explain(repeated, X[copies])
-        assert (why.data.shape, tree.n_leaves) == (X.shape, repeated.n_leaves)
+        repeated = from_labels(taxonomy.tree.labels[copies])
+        why, other = explain(taxonomy, kind(X)), explain(repeated, X[copies])
+        assert (why.data.shape, taxonomy.tree.n_leaves) == (X.shape, repeated.n_leaves)
         np.testing.assert_allclose(why._portraits.spread, other._portraits.spread)
-        for label, leaf in enumerate(tree.leaves.tolist()):
+        for label, leaf in enumerate(taxonomy.tree.leaves.tolist()):
             found, expected = why.standout(leaf), other.standout(repeated.leaves[label])
             assert [one["column"] for one in found] == [one["column"] for one in expected]
             for one, same in zip(found, expected, strict=True):

@@ -11,8 +11,8 @@ import pytest
 from taxarbor import TableWarning, Taxarbor
 from taxarbor._errors import InputError
 from taxarbor.explain import _sample, explain
-from taxarbor.hierarchy._remade import without_rows
 from taxarbor.report import report
+from taxarbor.taxonomy._edit import drop_rows
 
 N, N_DRAWN = 6_000, 600
 
@@ -48,12 +48,12 @@ def test_few_rows_are_all_read(planted, model, tmp_path):
     X, groups = planted
     whole = explain(model, X, classes=groups)
     path = mapped(X, tmp_path)
-    for given, tree in (
+    for given, taxonomy in (
         (path, model),
-        (np.load(path, mmap_mode="r"), model.hierarchy_),
-        (str(path), without_rows(model.hierarchy_)),
+        (np.load(path, mmap_mode="r"), model.taxonomy_),
+        (str(path), drop_rows(model.taxonomy_)),
     ):
-        why = explain(tree, given, classes=groups)
+        why = explain(taxonomy, given, classes=groups)
         assert why.notes == ()
         assert len(why.numbers) == N
         assert why.to_dict() == whole.to_dict()
@@ -61,26 +61,26 @@ def test_few_rows_are_all_read(planted, model, tmp_path):
 
 def test_a_tree_of_counts_is_explained_by_its_rows(planted, model):
     X, _ = planted
-    assert explain(without_rows(model.hierarchy_), X).to_dict() == explain(model, X).to_dict()
+    assert explain(drop_rows(model.taxonomy_), X).to_dict() == explain(model, X).to_dict()
     with pytest.raises(InputError, match="X has 10 rows, but the tree was grown on 6,000"):
-        explain(without_rows(model.hierarchy_), X[:10])
+        explain(drop_rows(model.taxonomy_), X[:10])
 
 
 def test_a_sample_stands_for_all_rows(planted, model, few, tmp_path):
     X, groups = planted
     whole = explain(model, X, classes=groups)
     path = mapped(X, tmp_path)
-    for tree in (model, without_rows(model.hierarchy_)):
-        why = explain(tree, path, classes=groups)
+    for taxonomy in (model, drop_rows(model.taxonomy_)):
+        why = explain(taxonomy, path, classes=groups)
         assert len(why.numbers) == N_DRAWN
         (note,) = why.notes
         assert f"a sample of {N_DRAWN} rows of 6,000" in note
         assert why.names == whole.names
         assert why.to_dict()["notes"] == [note]
-        np.testing.assert_array_equal(why.whole.sizes, whole.hierarchy.sizes)
-        np.testing.assert_allclose(why.hierarchy.node_weights, whole.hierarchy.sizes)
+        np.testing.assert_array_equal(why.whole.sizes, whole.taxonomy.sizes)
+        np.testing.assert_allclose(why.taxonomy.node_weights, whole.taxonomy.sizes)
         np.testing.assert_allclose(why.units, whole.units, rtol=0.3)
-        for node in range(why.hierarchy.n_nodes):
+        for node in range(why.taxonomy.n_nodes):
             mine, its = why.node(node), whole.node(node)
             for name in ("n_rows", "features", "cluster", "name"):
                 assert mine[name] == its[name]
@@ -95,15 +95,15 @@ def test_a_sample_stands_for_all_rows(planted, model, few, tmp_path):
 
 def test_rows_of_a_sample_keep_their_numbers(planted, model, few, tmp_path):
     X, _ = planted
-    tree, path = model.hierarchy_, mapped(X, tmp_path)
+    taxonomy, path = model.taxonomy_, mapped(X, tmp_path)
     names = [f"n{row}" for row in range(N)]
     why = explain(model, path)
-    for node in range(tree.n_nodes):
+    for node in range(taxonomy.tree.n_nodes):
         for kind in ("typical", "extreme", "borderline"):
             for one in getattr(why, kind)(node, 3):
                 row = one["row"]
                 assert row in why.numbers
-                assert row in tree.rows(node)
+                assert row in taxonomy.tree.rows(node)
                 assert one["name"] == f"row {row}"
                 assert why.cells(np.array([row]), 0) == explain(model, X).cells(
                     np.array([row]), 0
@@ -112,8 +112,8 @@ def test_rows_of_a_sample_keep_their_numbers(planted, model, few, tmp_path):
     row = int(why.numbers[-1])
     told = why.row(row)
     assert told["row"] == row
-    assert told["cluster"] == tree.labels[row]
-    assert [step["child"] for step in told["steps"]] == [*tree.path(told["leaf"])[1:]]
+    assert told["cluster"] == taxonomy.tree.labels[row]
+    assert [step["child"] for step in told["steps"]] == [*taxonomy.tree.path(told["leaf"])[1:]]
     frame = why.rows([row])
     assert frame["row"].unique().tolist() == [row]
     assert len(why.rows()["row"].unique()) == len(why.numbers)
@@ -127,12 +127,15 @@ def test_rows_of_a_sample_keep_their_numbers(planted, model, few, tmp_path):
     named = explain(model, path, row_names=names)
     assert named.row(f"n{row}")["row"] == row
     assert named.typical(1, 1)[0]["name"].startswith("n")
-    assert why.place(X[[missing]])["child"].tolist()[-1] == tree.leaves[tree.labels[missing]]
+    assert (
+        why.place(X[[missing]])["child"].tolist()[-1]
+        == taxonomy.tree.leaves[taxonomy.tree.labels[missing]]
+    )
 
 
 def test_what_does_not_fit_is_refused(planted, model, few, tmp_path):
     X, _ = planted
-    tree = without_rows(model.hierarchy_)
+    taxonomy = drop_rows(model.taxonomy_)
     gaps = np.where(np.arange(N)[:, None] > 5000, np.nan, X)
     for given, message in (
         (X[:-1], "X has 5,999 rows, but the tree was grown on 6,000"),
@@ -142,24 +145,24 @@ def test_what_does_not_fit_is_refused(planted, model, few, tmp_path):
         (np.zeros_like(X), "is in cluster c"),
     ):
         with pytest.raises(InputError, match=message):
-            explain(tree, mapped(given, tmp_path))
+            explain(taxonomy, mapped(given, tmp_path))
     path = mapped(X, tmp_path)
     with pytest.raises(InputError, match="5 row names for 6000 rows"):
-        explain(tree, path, row_names=["a"] * 5)
+        explain(taxonomy, path, row_names=["a"] * 5)
 
 
 def test_a_weighted_tree_with_noise(planted, few, tmp_path):
     X, _ = planted
     weights = np.where(np.arange(N) % 2, 3.0, 1.0)
     model = Taxarbor(4, noise=0.05, random_state=0).fit(X, sample_weight=weights)
-    tree = model.hierarchy_
-    why = explain(tree, mapped(X, tmp_path))
-    np.testing.assert_allclose(why.hierarchy.node_weights, tree.node_weights)
-    is_noise = tree.labels[why.numbers] < 0
+    taxonomy = model.taxonomy_
+    why = explain(taxonomy, mapped(X, tmp_path))
+    np.testing.assert_allclose(why.taxonomy.node_weights, taxonomy.tree.node_weights)
+    is_noise = taxonomy.tree.labels[why.numbers] < 0
     assert is_noise.any()
     assert (why.weights[is_noise] == 0.0).all()
     drawn = why.weights * np.where(why.numbers % 2, 1 / 3, 1.0)
-    assert len(np.unique(drawn[~is_noise].round(6))) == tree.n_leaves
+    assert len(np.unique(drawn[~is_noise].round(6))) == taxonomy.tree.n_leaves
 
 
 @pytest.fixture(scope="module")
@@ -181,10 +184,10 @@ def test_a_table_in_files(table, few, tmp_path):
     for n in range(4):
         frame[n * 1500 : (n + 1) * 1500].to_parquet(tmp_path / f"part-{n}.parquet")
     whole = explain(model, frame)
-    why = explain(without_rows(model.hierarchy_), tmp_path)
+    why = explain(drop_rows(model.taxonomy_), tmp_path)
     assert why.names == whole.names
     assert len(why.numbers) == N_DRAWN
-    for node in range(why.hierarchy.n_nodes):
+    for node in range(why.taxonomy.n_nodes):
         mine, its = why.node(node), whole.node(node)
         assert mine["missing"] == its["missing"]
         assert mine["features"] == its["features"]
@@ -204,7 +207,7 @@ def test_a_page_of_a_sample(planted, model, few, tmp_path):
     X, groups = planted
     write = partial(report, classes=groups, title="Many rows")
     write(model, X, tmp_path / "whole.html")
-    write(without_rows(model.hierarchy_), mapped(X, tmp_path), tmp_path / "sample.html")
+    write(drop_rows(model.taxonomy_), mapped(X, tmp_path), tmp_path / "sample.html")
     (mine, text), (its, _) = context(tmp_path / "sample.html"), context(tmp_path / "whole.html")
     assert mine["notes"] == [
         note for note in mine["notes"] if re.search("from a sample of .* rows of 6,000", note)
@@ -246,21 +249,21 @@ def test_rows_of_dask(planted, model, few, tmp_path):
     """Arrays, of chunks of unknown size as well, and frames."""
     array, frames = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
     X, groups = planted
-    tree = without_rows(model.hierarchy_)
-    here = explain(tree, mapped(X, tmp_path), classes=groups)
+    taxonomy = drop_rows(model.taxonomy_)
+    here = explain(taxonomy, mapped(X, tmp_path), classes=groups)
     lazy = array.from_array(X, chunks=(900, 3))
     for given in (lazy, lazy[lazy[:, 0] > -1e6]):
-        why = explain(tree, given, classes=groups)
+        why = explain(taxonomy, given, classes=groups)
         np.testing.assert_array_equal(why.numbers, here.numbers)
         assert why.to_dict() == here.to_dict()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    why = explain(tree, frames.from_pandas(frame, npartitions=4))
+    why = explain(taxonomy, frames.from_pandas(frame, npartitions=4))
     np.testing.assert_array_equal(why.numbers, here.numbers)
-    assert why.hierarchy.feature_names == ["a", "b", "c"]
-    report(tree, lazy, tmp_path / "page.html", classes=groups)
+    assert why.taxonomy.feature_names == ["a", "b", "c"]
+    report(taxonomy, lazy, tmp_path / "page.html", classes=groups)
     assert context(tmp_path / "page.html")[0]["n_rows"] == N
     with pytest.raises(InputError, match="X has 2 features"):
-        explain(tree, lazy[:, :2])
+        explain(taxonomy, lazy[:, :2])
 
 
 def test_from_a_fit_of_a_file_to_a_page(planted, few, tmp_path):
@@ -269,14 +272,14 @@ def test_from_a_fit_of_a_file_to_a_page(planted, few, tmp_path):
     path = mapped(X, tmp_path)
     weights = np.where(np.arange(N) % 2, 2.0, 1.0)
     model = Taxarbor(4, noise=0.01, random_state=0).fit(path, sample_weight=weights)
-    tree = model.hierarchy_
-    assert tree.n_noise > 0
+    taxonomy = model.taxonomy_
+    assert taxonomy.tree.n_noise > 0
     why = explain(model, path, classes=groups)
-    np.testing.assert_allclose(why.hierarchy.node_weights, tree.node_weights)
+    np.testing.assert_allclose(why.taxonomy.node_weights, taxonomy.tree.node_weights)
     report(model, path, tmp_path / "page.html", classes=groups)
     found, text = context(tmp_path / "page.html")
     assert found["n_rows"] + found["n_noise"] == N
-    assert f"{tree.n_noise} rows set apart as noise" in text
+    assert f"{taxonomy.tree.n_noise} rows set apart as noise" in text
 
 
 def test_from_a_fit_of_a_table_to_an_explanation(table, few, tmp_path):

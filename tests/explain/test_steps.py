@@ -17,12 +17,12 @@ from taxarbor.explain._steps import TOP, Pull, find_steps
 Step = namedtuple("Step", "row node child margin surer_than pulls")
 
 
-def inner(tree):
-    return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
+def inner(taxonomy):
+    return [node for node in range(taxonomy.tree.n_nodes) if not taxonomy.tree.is_leaf(node)]
 
 
 def tolerance(why):
-    rule = why.hierarchy.rules[0]
+    rule = why.taxonomy.rules[0]
     return 1e-4 if rule is not None and rule.dtype == np.float32 else 1e-9
 
 
@@ -33,29 +33,31 @@ def scores(rule, x):
     return rule.weights.astype(float) @ (x - rule.center) + rule.offsets
 
 
-def margin(tree, x, node, child):
+def margin(taxonomy, x, node, child):
     """Return how clearly a row is in a child: its best score less the best of the others."""
-    values = dict(zip(tree.children(node), scores(tree.rules[node], x), strict=True))
+    values = dict(
+        zip(taxonomy.tree.children(node), scores(taxonomy.tree.rules[node], x), strict=True)
+    )
     return values.pop(child) - max(values.values())
 
 
-def child_of(tree, node, row):
-    return next(c for c in tree.children(node) if row in tree.rows(c))
+def child_of(taxonomy, node, row):
+    return next(c for c in taxonomy.tree.children(node) if row in taxonomy.tree.rows(c))
 
 
 def test_margins_are_as_defined(cases):
     for case in cases.values():
-        why, tree = case.why, case.why.hierarchy
-        for node in range(tree.n_nodes):
+        why, taxonomy = case.why, case.why.taxonomy
+        for node in range(taxonomy.tree.n_nodes):
             found = why.margins[node]
-            if tree.is_leaf(node):
+            if taxonomy.tree.is_leaf(node):
                 assert found is None
                 assert why.units[node] == 1.0
                 continue
-            rows = tree.rows(node)
-            own = [child_of(tree, node, row) for row in rows]
+            rows = taxonomy.tree.rows(node)
+            own = [child_of(taxonomy, node, row) for row in rows]
             expected = [
-                margin(tree, case.dense[r], node, c) for r, c in zip(rows, own, strict=True)
+                margin(taxonomy, case.dense[r], node, c) for r, c in zip(rows, own, strict=True)
             ]
             assert found.dtype == np.float64
             np.testing.assert_allclose(found * why.units[node], expected, atol=tolerance(why))
@@ -69,13 +71,16 @@ def test_margins_are_as_defined(cases):
 def test_margins_of_trees_without_rules_are_by_the_nearest_mean(cases):
     for case in (cases["labels"], cases["ward"], cases["ward, all"]):
         assert case.given.rules[0] is None
-        why, tree = case.why, case.why.hierarchy
-        for node in inner(tree):
-            means = {c: case.dense[tree.rows(c)].mean(axis=0) for c in tree.children(node)}
-            for found, row in zip(why.margins[node], tree.rows(node), strict=True):
+        why, taxonomy = case.why, case.why.taxonomy
+        for node in inner(taxonomy):
+            means = {
+                c: case.dense[taxonomy.tree.rows(c)].mean(axis=0)
+                for c in taxonomy.tree.children(node)
+            }
+            for found, row in zip(why.margins[node], taxonomy.tree.rows(node), strict=True):
                 x = case.dense[row]
                 far = {c: np.square(x - mean).sum() / 2 for c, mean in means.items()}
-                own = far.pop(child_of(tree, node, row))
+                own = far.pop(child_of(taxonomy, node, row))
                 expected = min(far.values()) - own
                 assert found * why.units[node] == pytest.approx(expected, abs=1e-9)
 
@@ -83,12 +88,12 @@ def test_margins_of_trees_without_rules_are_by_the_nearest_mean(cases):
 def test_margins_are_negative_where_prediction_differs(cases):
     """On the border, where the margin is zero, a row may go to either side."""
     for case in cases.values():
-        tree = case.why.hierarchy
-        least = np.full(len(tree.order), np.inf)  # margin on the path of each row
-        for node in inner(tree):
-            rows = tree.rows(node)
+        taxonomy = case.why.taxonomy
+        least = np.full(len(taxonomy.tree.order), np.inf)  # margin on the path of each row
+        for node in inner(taxonomy):
+            rows = taxonomy.tree.rows(node)
             least[rows] = np.minimum(least[rows], case.why.margins[node])
-        is_own = tree.predict(case.X) == tree.labels
+        is_own = taxonomy.predict(case.X) == taxonomy.tree.labels
         tiny = 1e-5 if tolerance(case.why) == 1e-4 else 1e-12
         assert (least[is_own] >= -tiny).all()
         assert (least[~is_own] <= tiny).all()
@@ -100,10 +105,10 @@ def test_margins_are_negative_where_prediction_differs(cases):
 
 
 def test_units_of_columns_and_blocks_of_rows_do_not_matter(X, cases, monkeypatch):
-    tree = Taxarbor(6, random_state=0).fit(X).hierarchy_
+    taxonomy = Taxarbor(6, random_state=0).fit(X).taxonomy_
     scale, mean = np.logspace(-3, 3, X.shape[1]), np.linspace(-9.0, 9.0, X.shape[1])
-    one, other = explain(tree, X), explain(tree.unscale(mean, scale), X * scale + mean)
-    for node in inner(tree):
+    one, other = explain(taxonomy, X), explain(taxonomy.unscale(mean, scale), X * scale + mean)
+    for node in inner(taxonomy):
         np.testing.assert_allclose(one.margins[node], other.margins[node], atol=1e-8)
     monkeypatch.setattr(_steps, "BLOCK", 17)
     for case in cases.values():
@@ -122,10 +127,12 @@ def test_margins_of_any_division(data):
     values = st.lists(st.integers(-3, 3), min_size=2, max_size=2)
     X = np.array(data.draw(st.lists(values, min_size=n_rows, max_size=n_rows)), dtype=float)
     why = explain(from_labels(labels), X)
-    tree = why.hierarchy
-    for node in inner(tree):
-        rows = tree.rows(node)
-        expected = [margin(tree, X[row], node, child_of(tree, node, row)) for row in rows]
+    taxonomy = why.taxonomy
+    for node in inner(taxonomy):
+        rows = taxonomy.tree.rows(node)
+        expected = [
+            margin(taxonomy, X[row], node, child_of(taxonomy, node, row)) for row in rows
+        ]
         np.testing.assert_allclose(why.margins[node] * why.units[node], expected, atol=1e-12)
 
 
@@ -134,8 +141,8 @@ def test_margins_of_any_division(data):
 
 def paths(why):
     """Return the steps of each row, from the root down."""
-    tree = why.hierarchy
-    leaves = tree.leaves[tree.labels]
+    taxonomy = why.taxonomy
+    leaves = taxonomy.tree.leaves[taxonomy.tree.labels]
     source, chosen = why._source, np.arange(len(leaves))
     found = [[] for _ in chosen]
     steps = find_steps(why, source, leaves, chosen, tuple)
@@ -160,13 +167,13 @@ def test_steps_are_as_sure_as_the_margins(steps):
 
 def test_pulls_are_parts_of_the_score_and_strengths_are_shares(steps):
     for why, found, dense in steps:
-        tree = why.hierarchy
+        taxonomy = why.taxonomy
         for step in (step for path in found[::11] for step in path):
-            rule, children = tree.rules[step.node], tree.children(step.node)
+            rule, children = taxonomy.tree.rules[step.node], taxonomy.tree.children(step.node)
             x, W = dense[step.row], rule.weights.astype(float)
             values, own = scores(rule, x), children.index(step.child)
             rival = max((k for k in range(len(W)) if k != own), key=values.__getitem__)
-            means = tree.means[list(children)].astype(float)
+            means = taxonomy.means[list(children)].astype(float)
             parts = (W[own] - W[rival]) * (x - (means[own] + means[rival]) / 2)
             total = np.abs(parts).sum()
             largest = np.sort(np.abs(parts))[::-1][:TOP]
@@ -183,7 +190,7 @@ def test_pulls_are_parts_of_the_score_and_strengths_are_shares(steps):
             assert strengths.sum() <= 1.0 + 1e-9
             assert (strengths > 0.0).all()
             assert (np.diff(strengths) <= 1e-12).all()
-            used = why.hierarchy.rules[step.node].features
+            used = why.taxonomy.rules[step.node].features
             assert {pull.feature for pull in step.pulls} <= set(used.tolist())
             if 0 < len(strengths) < TOP:
                 assert strengths.sum() == pytest.approx(1.0)
@@ -234,10 +241,10 @@ def wide(n_rows=60, n_columns=700):
 
 
 def test_sparse_rows_are_moved_by_what_moves_dense_ones(monkeypatch):
-    X, tree = wide()
+    X, taxonomy = wide()
     for block in (700, 7000, 1 << 20):
         monkeypatch.setattr(_steps, "BLOCK", block)
-        one, other = paths(explain(tree, X)), paths(explain(tree, X.toarray()))
+        one, other = paths(explain(taxonomy, X)), paths(explain(taxonomy, X.toarray()))
         for path, same in zip(one, other, strict=True):
             assert [step.node for step in path] == [step.node for step in same]
             for a, b in zip(path, same, strict=True):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule
+from taxarbor.tree import LinearRule, TreeBuilder
 
 RULES = {K: LinearRule(np.eye(K, 30), np.zeros(30)) for K in range(2, 31)}
 
@@ -14,7 +14,7 @@ RULES = {K: LinearRule(np.eye(K, 30), np.zeros(30)) for K in range(2, 31)}
 def grow(seed, n_rows=14, n_leaves=5):
     """Split random leaves, in two to four, until there are so many."""
     rng = np.random.default_rng(seed)
-    builder = HierarchyBuilder(n_rows)
+    builder = TreeBuilder(n_rows)
     leaves = [0]
     while len(leaves) < n_leaves:
         wide = [leaf for leaf in leaves if builder.size(leaf) > 1]
@@ -27,11 +27,11 @@ def grow(seed, n_rows=14, n_leaves=5):
     return builder.freeze()
 
 
-def split_like(tree, y):
+def split_like(taxonomy, y):
     """Split rows as a nested tree does their classes; a node with one child is no split."""
     y = np.asarray(y)
-    builder = HierarchyBuilder(len(y))
-    waiting = [(tree, 0)]
+    builder = TreeBuilder(len(y))
+    waiting = [(taxonomy, 0)]
     while waiting:
         node, place = waiting.pop()
         while len(node.get("children", ())) == 1:
@@ -79,21 +79,25 @@ def n_edges(parents, one, other):
     return len({*branch(parents, one)} ^ {*branch(parents, other)})
 
 
-def shortest_path(tree, one, other):
-    farthest = max(n_edges(tree.parents, i, j) for i in tree.leaves for j in tree.leaves)
-    return 1 - n_edges(tree.parents, one, other) / farthest if farthest else 1.0
+def shortest_path(taxonomy, one, other):
+    farthest = max(
+        n_edges(taxonomy.tree.parents, i, j)
+        for i in taxonomy.tree.leaves
+        for j in taxonomy.tree.leaves
+    )
+    return 1 - n_edges(taxonomy.tree.parents, one, other) / farthest if farthest else 1.0
 
 
-def path_sharing(tree, one, other):
-    a, b = branch(tree.parents, one)[1:], branch(tree.parents, other)[1:]
+def path_sharing(taxonomy, one, other):
+    a, b = branch(taxonomy.tree.parents, one)[1:], branch(taxonomy.tree.parents, other)[1:]
     return len(set(a) & set(b)) / max(len(a), len(b)) if a or b else 1.0
 
 
-def lowest_common_ancestor(hierarchy, one, other):
+def lowest_common_ancestor(taxonomy, one, other):
     """Return the smallest node that owns both rows."""
-    nodes = range(hierarchy.n_nodes)
-    owners = [node for node in nodes if {one, other} <= {*hierarchy.rows(node)}]
-    return min(owners, key=lambda node: (hierarchy.sizes[node], -hierarchy.depth[node]))
+    nodes = range(taxonomy.tree.n_nodes)
+    owners = [node for node in nodes if {one, other} <= {*taxonomy.tree.rows(node)}]
+    return min(owners, key=lambda node: (taxonomy.tree.sizes[node], -taxonomy.tree.depth[node]))
 
 
 @pytest.fixture(scope="session")
@@ -115,7 +119,7 @@ def literal():
 @pytest.fixture(scope="session")
 def known():
     """Rows 0 to 5: leaves {0, 1}, {2}, {3}, {4, 5}; the first two and the last two meet."""
-    builder = HierarchyBuilder(6)
+    builder = TreeBuilder(6)
     builder.add_split(0, [0, 0, 0, 1, 1, 1], RULES[2])
     builder.add_split(1, [0, 0, 1], RULES[2])
     builder.add_split(2, [0, 1, 1], RULES[2])

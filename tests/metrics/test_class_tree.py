@@ -31,8 +31,8 @@ LEAF = {"name": "a"}
 
 def read(source):
     """Return the parents and names of all nodes."""
-    tree = ClassTree.read(source)
-    return tree.parents.tolist(), list(tree.node_names)
+    taxonomy = ClassTree.read(source)
+    return taxonomy.tree.parents.tolist(), list(taxonomy.node_names)
 
 
 def refused(cases, error=ValueError):
@@ -54,11 +54,11 @@ def test_all_forms_give_one_tree_and_a_wrong_file_is_named(tmp_path):
         (tmp_path / name).write_text(text, encoding="utf-8")
         sources.append(tmp_path / name)
     for source in sources:
-        tree = ClassTree.read(source)
+        taxonomy = ClassTree.read(source)
         assert read(source) == (PARENTS, NODES)
-        assert tree.names == NAMES
-        assert tree.leaves.tolist() == [3, 4, 5, 7, 8]
-        assert (tree.n_nodes, tree.n_leaves) == (9, 5)
+        assert taxonomy.names == NAMES
+        assert taxonomy.tree.leaves.tolist() == [3, 4, 5, 7, 8]
+        assert (taxonomy.tree.n_nodes, taxonomy.tree.n_leaves) == (9, 5)
     path = tmp_path / "tree.json"
     for text, message in (
         ('["a", "b"', r"tree.json: .* is not a tree in JSON"),
@@ -72,25 +72,25 @@ def test_all_forms_give_one_tree_and_a_wrong_file_is_named(tmp_path):
     with pytest.raises(FileFormatError, match=r"tree\.json is not text in UTF-8"):
         ClassTree.read(path)
     animals = load_animals()
-    tree = ClassTree.read(animals.tree)
-    assert sorted(tree.names) == list(animals.names)
-    leaves = tree.leaves_of(animals.names)
-    assert [tree.node_names[leaf] for leaf in leaves] == list(animals.names)
+    taxonomy = ClassTree.read(animals.tree)
+    assert sorted(taxonomy.names) == list(animals.names)
+    leaves = taxonomy.leaves_of(animals.names)
+    assert [taxonomy.node_names[leaf] for leaf in leaves] == list(animals.names)
 
 
 def test_nodes_may_come_in_any_order_and_the_tree_is_frozen():
-    tree = ClassTree(np.array([3, 4, 4, -1, 3]), ("owl", "cat", "dog", "animal", "mammal"))
-    assert tree.node_names == ("animal", "owl", "mammal", "cat", "dog")
-    assert tree.parents.tolist() == [-1, 0, 0, 2, 2]
-    tree = ClassTree.read(NESTED)
+    taxonomy = ClassTree(np.array([3, 4, 4, -1, 3]), ("owl", "cat", "dog", "animal", "mammal"))
+    assert taxonomy.node_names == ("animal", "owl", "mammal", "cat", "dog")
+    assert taxonomy.tree.parents.tolist() == [-1, 0, 0, 2, 2]
+    taxonomy = ClassTree.read(NESTED)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        tree.names = ()
-    for array in (tree.parents, tree.leaves):
+        taxonomy.names = ()
+    for array in (taxonomy.tree.parents, taxonomy.tree.leaves):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-    assert ClassTree.read(tree) is tree
-    assert repr(tree) == "ClassTree(n_leaves=5, n_nodes=9)"
-    assert read(pickle.loads(pickle.dumps(tree))) == read(tree)
+    assert ClassTree.read(taxonomy) is taxonomy
+    assert repr(taxonomy) == "ClassTree(n_leaves=5, n_nodes=9)"
+    assert read(pickle.loads(pickle.dumps(taxonomy))) == read(taxonomy)
 
 
 def test_a_deep_tree_in_every_form():
@@ -141,9 +141,15 @@ def test_what_is_no_tree():
 
 
 def test_leaves_of_classes():
-    tree = ClassTree.read(NESTED)
-    found = tree.leaves_of(["owl", 7, np.int64(7), b"cat", np.str_("grizzly bear")])
-    assert [tree.node_names[leaf] for leaf in found] == ["owl", "7", "7", "cat", "grizzly bear"]
+    taxonomy = ClassTree.read(NESTED)
+    found = taxonomy.leaves_of(["owl", 7, np.int64(7), b"cat", np.str_("grizzly bear")])
+    assert [taxonomy.node_names[leaf] for leaf in found] == [
+        "owl",
+        "7",
+        "7",
+        "cat",
+        "grizzly bear",
+    ]
     for names, classes, message in [
         (["cat", "owl"], ["cat", "ant"], "1 of the 2 .*: 'ant'; its leaves are 'cat', 'owl'$"),
         (["cat", "owl"], list("abcdefg"), "7 of the 7 .*'d', 'e', ...; its leaves"),
@@ -163,12 +169,12 @@ def test_leaves_of_classes():
 def test_ancestors_at_a_depth():
     mammal = ["animal", "vertebrate", "mammal"]
     above = {"cat": mammal, "dog": mammal, "owl": mammal[:2], "ant": mammal[:1]}
-    tree = ClassTree.read(above)
+    taxonomy = ClassTree.read(above)
     classes = ["ant", "cat", "dog", "owl"]
-    assert tree.ancestors_of(classes, 0) == ["animal"] * 4
-    assert tree.ancestors_of(classes, 2) == ["ant", "mammal", "mammal", "owl"]
+    assert taxonomy.ancestors_of(classes, 0) == ["animal"] * 4
+    assert taxonomy.ancestors_of(classes, 2) == ["ant", "mammal", "mammal", "owl"]
     with pytest.raises(ValueError, match="'elk'"):
-        tree.ancestors_of(["elk"], 1)
+        taxonomy.ancestors_of(["elk"], 1)
     animals = load_animals()
     assert 5 < len(set(ClassTree.read(animals.tree).ancestors_of(animals.names, 2))) < 50
 
@@ -177,10 +183,10 @@ def test_ancestors_at_a_depth():
 
 
 def test_nested_mappings():
-    tree = {"children": [{"name": "a", "wnid": "n1"}, {"name": "b", "children": []}]}
-    assert read(tree) == STAR
-    tree = {"name": None, "children": ({"name": 1}, {"name": "b"})}
-    assert read(tree)[1] == ["", "1", "b"]
+    taxonomy = {"children": [{"name": "a", "wnid": "n1"}, {"name": "b", "children": []}]}
+    assert read(taxonomy) == STAR
+    taxonomy = {"name": None, "children": ({"name": 1}, {"name": "b"})}
+    assert read(taxonomy)[1] == ["", "1", "b"]
     assert read({"name": "a", "children": None}) == ([-1], ["a"])
     itself = {"name": "r", "children": [{"name": "s", "children": []}]}
     itself["children"][0]["children"].append(itself)

@@ -9,9 +9,9 @@ import pytest
 from sklearn import metrics as sk
 
 from taxarbor.exchange import from_labels
-from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.metrics import score_hierarchy
 from taxarbor.metrics._table import encode_labels, pairs, tabulate
+from taxarbor.tree import TreeBuilder
 
 SCORES = ["rand", "adjusted_rand", "adjusted_mutual_info"]
 
@@ -101,24 +101,26 @@ def test_what_cannot_be_classes_is_refused():
 
 def test_counts(trees):
     for seed in range(5):
-        tree = trees.grow(seed, n_rows=30, n_leaves=5 + seed)
+        taxonomy = trees.grow(seed, n_rows=30, n_leaves=5 + seed)
         y = np.random.default_rng(seed).choice(list("abcd"), 30)
-        table = tabulate(tree, y)
-        for leaf in range(tree.n_leaves):
+        table = tabulate(taxonomy, y)
+        for leaf in range(taxonomy.tree.n_leaves):
             for column, name in enumerate(table.classes):
-                expected = np.sum((tree.labels == leaf) & (y == name))
+                expected = np.sum((taxonomy.tree.labels == leaf) & (y == name))
                 assert table.counts[leaf, column] == expected
         for node, counts in enumerate(table.node_counts()):
-            assert counts.tolist() == [sum(y[tree.rows(node)] == c) for c in table.classes]
+            assert counts.tolist() == [
+                sum(y[taxonomy.tree.rows(node)] == c) for c in table.classes
+            ]
         assert table.counts.dtype == np.int64
         assert table.n_pairs == 435
     assert pairs(np.array([0, 1, 2, 5, 10**6])).tolist() == [0, 0, 1, 10, 499_999_500_000]
     with pytest.raises(ValueError, match="at least two are needed, got 1"):
-        tabulate(HierarchyBuilder(1).freeze(), ["a"])
+        tabulate(TreeBuilder(1).freeze(), ["a"])
 
 
 def test_wrong_weights_are_refused(trees):
-    tree, y = trees.grow(0), np.arange(14) % 3
+    taxonomy, y = trees.grow(0), np.arange(14) % 3
     for weights, told in (
         (np.ones(13), r"one number for each of 14 rows; got shape \(13,\)"),
         (np.ones((14, 1)), r"got shape \(14, 1\)"),
@@ -131,15 +133,15 @@ def test_wrong_weights_are_refused(trees):
         (np.zeros(14), "is zero for all rows"),
     ):
         with pytest.raises(ValueError, match=f"^sample_weight .*{told}"):
-            tabulate(tree, y, weights)
+            tabulate(taxonomy, y, weights)
     for weights, told in (
         (np.full(14, 0.1), "got 1.4$"),
         (np.full(14, 1e9), "got 1.4e.10; di"),
     ):
         with pytest.raises(ValueError, match=told):
-            tabulate(tree, y, weights)
+            tabulate(taxonomy, y, weights)
     with pytest.raises(ValueError, match="with a label: at least two are needed, got 0"):
-        tabulate(tree, ["a"] * 2 + [""] * 12, [0] * 2 + [1] * 12)
+        tabulate(taxonomy, ["a"] * 2 + [""] * 12, [0] * 2 + [1] * 12)
 
 
 # Flat scores
@@ -151,62 +153,62 @@ def test_scores_as_in_sklearn(trees, score):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         n_rows = int(rng.integers(8, 200))
-        tree = trees.grow(seed, n_rows, n_leaves=1 + seed % 7)
+        taxonomy = trees.grow(seed, n_rows, n_leaves=1 + seed % 7)
         noise = rng.random(n_rows) < rng.random()
-        y = np.where(noise, rng.integers(0, 1 + seed % 5, n_rows), tree.labels)
-        found = score_hierarchy(tree, y)[score]
+        y = np.where(noise, rng.integers(0, 1 + seed % 5, n_rows), taxonomy.tree.labels)
+        found = score_hierarchy(taxonomy, y)[score]
         assert type(found) is float
-        assert found == pytest.approx(expected(y, tree.labels), abs=1e-10)
+        assert found == pytest.approx(expected(y, taxonomy.tree.labels), abs=1e-10)
         known, weights = rng.random(n_rows) < 0.7, rng.integers(0, 4, n_rows)
         known[:8] = weights[:8] = True
         some = pd.Series(y).where(known)
         with pytest.warns(
             UserWarning, match=r"^\d+ rows? without a label (is|are) left out of"
         ):
-            found = score_hierarchy(tree, some, sample_weight=weights)[score]
+            found = score_hierarchy(taxonomy, some, sample_weight=weights)[score]
         repeated = np.repeat(np.arange(n_rows), weights * known)
-        again = expected(y[repeated], tree.labels[repeated])
+        again = expected(y[repeated], taxonomy.tree.labels[repeated])
         assert found == pytest.approx(again, abs=1e-10)
 
 
 @pytest.mark.parametrize("score", SCORES)
 def test_perfect_agreement_is_exactly_one_and_order_does_not_matter(trees, score):
-    def function(tree, y):
-        return score_hierarchy(tree, y)[score]
+    def function(taxonomy, y):
+        return score_hierarchy(taxonomy, y)[score]
 
-    tree = trees.grow(0)
-    assert function(tree, tree.labels) == 1.0
-    assert function(tree, [f"name {label}" for label in tree.labels]) == 1.0
+    taxonomy = trees.grow(0)
+    assert function(taxonomy, taxonomy.tree.labels) == 1.0
+    assert function(taxonomy, [f"name {label}" for label in taxonomy.tree.labels]) == 1.0
     assert function(from_labels(np.arange(9)), np.arange(9)) == 1.0
     assert function(trees.grow(0, n_leaves=1), np.zeros(14)) == 1.0
     rng = np.random.default_rng(1)
-    tree, y = trees.grow(1), rng.integers(0, 4, 14)
-    found, order = function(tree, y), rng.permutation(14)
-    assert function(from_labels(tree.labels[order]), y[order]) == pytest.approx(found)
-    assert function(tree, rng.permutation(4)[y]) == pytest.approx(found, abs=1e-14)
+    taxonomy, y = trees.grow(1), rng.integers(0, 4, 14)
+    found, order = function(taxonomy, y), rng.permutation(14)
+    assert function(from_labels(taxonomy.tree.labels[order]), y[order]) == pytest.approx(found)
+    assert function(taxonomy, rng.permutation(4)[y]) == pytest.approx(found, abs=1e-14)
 
 
 def test_fractions_lie_between_whole_weights(trees):
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        tree, y = trees.grow(seed, n_rows=300), rng.integers(0, 4, 300)
+        taxonomy, y = trees.grow(seed, n_rows=300), rng.integers(0, 4, 300)
         whole, step = rng.integers(1, 4, 300), 1e-7 * rng.random(300)
-        exact = score_hierarchy(tree, y, sample_weight=whole)
-        assert score_hierarchy(tree, y, sample_weight=whole / 1.0) == exact
+        exact = score_hierarchy(taxonomy, y, sample_weight=whole)
+        assert score_hierarchy(taxonomy, y, sample_weight=whole / 1.0) == exact
         for near in (whole + step, whole - step):
-            found = score_hierarchy(tree, y, sample_weight=near)
+            found = score_hierarchy(taxonomy, y, sample_weight=near)
             for score in SCORES[:2]:
                 assert found[score] == pytest.approx(exact[score], abs=1e-4)
             assert math.isnan(found["adjusted_mutual_info"])  # of whole rows only
-        same = score_hierarchy(tree, tree.labels, sample_weight=whole / 3)
+        same = score_hierarchy(taxonomy, taxonomy.tree.labels, sample_weight=whole / 3)
         assert [same[score] for score in SCORES[:2]] == pytest.approx([1.0, 1.0])
 
 
 def test_rand_pair_by_pair(trees, literal):
-    tree = trees.grow(3)
-    y, labels = np.random.default_rng(3).integers(0, 3, 14), tree.labels
+    taxonomy = trees.grow(3)
+    y, labels = np.random.default_rng(3).integers(0, 3, 14), taxonomy.tree.labels
     agree = [(y[i] == y[j]) == (labels[i] == labels[j]) for i, j in literal.pairs(14)]
-    assert score_hierarchy(tree, y)["rand"] == pytest.approx(np.mean(agree), abs=1e-15)
+    assert score_hierarchy(taxonomy, y)["rand"] == pytest.approx(np.mean(agree), abs=1e-15)
 
 
 def test_large_counts_do_not_overflow():

@@ -53,9 +53,12 @@ def test_similarity_pair_by_pair(trees, literal, measure):
     for seed in range(10):
         learned = trees.grow(seed, n_leaves=1 + seed)
         true = ClassTree.read(trees.draw_truth(seed, list("abcdefghi")))
-        for tree in (learned, true):
-            found = SIMILARITIES[measure](tree)
-            expected = [[similar(tree, i, j) for j in tree.leaves] for i in tree.leaves]
+        for taxonomy in (learned, true):
+            found = SIMILARITIES[measure](taxonomy)
+            expected = [
+                [similar(taxonomy, i, j) for j in taxonomy.tree.leaves]
+                for i in taxonomy.tree.leaves
+            ]
             np.testing.assert_allclose(found, expected, atol=1e-15)
             assert found.dtype == np.float64
             assert (found == found.T).all()
@@ -66,21 +69,21 @@ def test_similarity_pair_by_pair(trees, literal, measure):
 
 
 def test_similarities_by_hand():
-    tree = ClassTree.read(nested(BY_HAND))
-    assert tree.names == ("cat", "dog", "mouse", "owl", "duck", "coral")
+    taxonomy = ClassTree.read(nested(BY_HAND))
+    assert taxonomy.names == ("cat", "dog", "mouse", "owl", "duck", "coral")
     # Cat and dog share mammal and carnivore, and each has three nodes.
     pairs, shared = np.triu_indices(6, k=1), np.zeros((6, 6))
     shared[pairs] = [2 / 3, 1 / 3, 0, 0, 0, 1 / 3, 0, 0, 0, 0, 0, 0, 1 / 2, 0, 0]
     expected = shared + shared.T + np.eye(6)
-    np.testing.assert_allclose(metrics.path_sharing_similarity(tree), expected, atol=1e-15)
+    np.testing.assert_allclose(metrics.path_sharing_similarity(taxonomy), expected, atol=1e-15)
     edges = np.zeros((6, 6))
     edges[pairs] = [2, 3, 5, 5, 4, 3, 5, 5, 4, 4, 4, 3, 2, 3, 3]
     expected = 1 - (edges + edges.T) / 5
-    np.testing.assert_allclose(metrics.shortest_path_similarity(tree), expected, atol=1e-15)
+    np.testing.assert_allclose(metrics.shortest_path_similarity(taxonomy), expected, atol=1e-15)
     # A single child makes branches longer.
-    tree = ClassTree.read(nested((((("cat",), "dog"),), "rock")))
-    np.testing.assert_allclose(metrics.path_sharing_similarity(tree)[0, 1], 2 / 4)
-    np.testing.assert_allclose(metrics.shortest_path_similarity(tree)[0, 1], 1 - 3 / 5)
+    taxonomy = ClassTree.read(nested((((("cat",), "dog"),), "rock")))
+    np.testing.assert_allclose(metrics.path_sharing_similarity(taxonomy)[0, 1], 2 / 4)
+    np.testing.assert_allclose(metrics.shortest_path_similarity(taxonomy)[0, 1], 1 - 3 / 5)
     for similarity in SIMILARITIES.values():
         np.testing.assert_array_equal(
             similarity(ClassTree.read(nested(tuple("abcd")))), np.eye(4)
@@ -93,8 +96,8 @@ def test_similarities_in_a_deep_tree():
     height = 3000
     # Of each two children, the second is split again.
     parents = np.array([-1, *(2 * (i // 2) for i in range(2 * height))])
-    tree = ClassTree(parents, tuple(f"n{i}" for i in range(len(parents))))
-    found = LeafPairs.of(tree.parents, tree.leaves[[0, 1, -1]])
+    taxonomy = ClassTree(parents, tuple(f"n{i}" for i in range(len(parents))))
+    found = LeafPairs.of(taxonomy.tree.parents, taxonomy.tree.leaves[[0, 1, -1]])
     assert found.diameter == height + 1
     assert sorted(found.depth) == [1, 2, height]
     assert found.matrix("path_sharing")[1, 2] == 1 / height
@@ -103,13 +106,13 @@ def test_similarities_in_a_deep_tree():
 # Agreement with a true tree
 
 
-def both_similarities(literal, measure, tree, y, truth):
+def both_similarities(literal, measure, taxonomy, y, truth):
     """Return the similarity of each pair of rows in the learned and in the true tree."""
     similar, true = literal.similarities[measure], ClassTree.read(truth)
-    leaf_of_row = tree.leaves[tree.labels]
+    leaf_of_row = taxonomy.tree.leaves[taxonomy.tree.labels]
     leaf_of_class = dict(zip(true.names, true.leaves, strict=True))
     pairs = literal.pairs(len(y))
-    a = [similar(tree, leaf_of_row[i], leaf_of_row[j]) for i, j in pairs]
+    a = [similar(taxonomy, leaf_of_row[i], leaf_of_row[j]) for i, j in pairs]
     b = [similar(true, leaf_of_class[y[i]], leaf_of_class[y[j]]) for i, j in pairs]
     return np.array(a), np.array(b)
 
@@ -118,27 +121,27 @@ def both_similarities(literal, measure, tree, y, truth):
 def test_score_pair_by_pair(trees, literal, measure):
     score = SCORES[measure]
     for seed in range(10):
-        tree, truth = trees.grow(seed, n_leaves=1 + seed % 7), trees.draw_truth(seed, NAMES)
+        taxonomy, truth = trees.grow(seed, n_leaves=1 + seed % 7), trees.draw_truth(seed, NAMES)
         y = np.random.default_rng(seed).choice(NAMES, 14)
-        a, b = both_similarities(literal, measure, tree, y, truth)
+        a, b = both_similarities(literal, measure, taxonomy, y, truth)
         error = np.mean((a - b) ** 2)
         chance = np.mean(a**2) + np.mean(b**2) - 2 * np.mean(a) * np.mean(b)
-        assert type(score(tree, y, truth)) is float
-        assert score(tree, y, truth) == pytest.approx(1 - error, abs=1e-14)
-        adjusted = score(tree, y, truth, adjusted=True)
+        assert type(score(taxonomy, y, truth)) is float
+        assert score(taxonomy, y, truth) == pytest.approx(1 - error, abs=1e-14)
+        adjusted = score(taxonomy, y, truth, adjusted=True)
         assert adjusted == pytest.approx(1 - error / chance, abs=1e-12)
 
 
 def test_chance_is_the_mean_over_all_orders_of_rows(trees, literal, measure):
     for seed in range(4):
-        tree, truth = trees.grow(seed, n_rows=5, n_leaves=3), trees.draw_truth(seed, NAMES)
+        taxonomy, truth = trees.grow(seed, n_rows=5, n_leaves=3), trees.draw_truth(seed, NAMES)
         y = np.random.default_rng(seed).choice(NAMES, 5)
         errors, adjusted = [], []
         for order in itertools.permutations(y):
-            a, b = both_similarities(literal, measure, tree, list(order), truth)
+            a, b = both_similarities(literal, measure, taxonomy, list(order), truth)
             errors.append(np.mean((a - b) ** 2))
-            adjusted.append(SCORES[measure](tree, order, truth, adjusted=True))
-        chance = score_hierarchy(tree, y, truth)[f"chance_{measure}"]
+            adjusted.append(SCORES[measure](taxonomy, order, truth, adjusted=True))
+        chance = score_hierarchy(taxonomy, y, truth)[f"chance_{measure}"]
         assert chance == pytest.approx(1 - math.fsum(errors) / len(errors), abs=1e-13)
         assert math.fsum(adjusted) / len(adjusted) == pytest.approx(0.0, abs=1e-12)
 
@@ -147,38 +150,38 @@ def test_the_true_tree_scores_one(trees, measure):
     for seed in range(5):
         truth = trees.draw_truth(seed, NAMES, chains=False)
         y = np.random.default_rng(seed).permutation(NAMES * 4)
-        tree = trees.split_like(truth, y)
+        taxonomy = trees.split_like(truth, y)
         for adjusted in (False, True):
-            found = SCORES[measure](tree, y, truth, adjusted=adjusted)
+            found = SCORES[measure](taxonomy, y, truth, adjusted=adjusted)
             assert found == pytest.approx(1.0, abs=1e-14)
             assert found <= 1.0
     # Flat trees give the Rand index.
     rng = np.random.default_rng(0)
-    tree, y = from_labels(rng.integers(0, 4, 30)), rng.choice(NAMES, 30)
-    found = SCORES[measure](tree, y, nested(NAMES))
-    assert found == pytest.approx(score_hierarchy(tree, y)["rand"], abs=1e-14)
+    taxonomy, y = from_labels(rng.integers(0, 4, 30)), rng.choice(NAMES, 30)
+    found = SCORES[measure](taxonomy, y, nested(NAMES))
+    assert found == pytest.approx(score_hierarchy(taxonomy, y)["rand"], abs=1e-14)
 
 
 def test_order_and_names_do_not_matter(trees, measure):
     rng = np.random.default_rng(0)
-    tree, truth = trees.grow(0), trees.draw_truth(0, NAMES)
+    taxonomy, truth = trees.grow(0), trees.draw_truth(0, NAMES)
     y, score = rng.choice(NAMES, 14), SCORES[measure]
-    found = score(tree, y, truth)
+    found = score(taxonomy, y, truth)
     renamed = json.loads(json.dumps(truth).replace('"name": "', '"name": "the '))
-    assert score(tree, [f"the {name}" for name in y], renamed) == found
+    assert score(taxonomy, [f"the {name}" for name in y], renamed) == found
     order = rng.permutation(14)
-    other = from_labels(tree.labels[order])
-    flat = from_labels(tree.labels)
+    other = from_labels(taxonomy.tree.labels[order])
+    flat = from_labels(taxonomy.tree.labels)
     assert score(other, y[order], truth) == pytest.approx(score(flat, y, truth), abs=1e-14)
     numbers, truth = rng.integers(0, 6, 14), trees.draw_truth(0, list("012345"))
-    assert score(tree, numbers, truth) == score(tree, numbers.astype(str), truth)
+    assert score(taxonomy, numbers, truth) == score(taxonomy, numbers.astype(str), truth)
 
 
 def test_unused_leaves_count_for_the_greatest_distance_only(trees):
-    tree, y = trees.grow(0), ["a", "b"] * 7
+    taxonomy, y = trees.grow(0), ["a", "b"] * 7
     narrow, wide = nested((("a", "b"), "c")), nested((("a", "b"), ((("c",),),)))
-    assert metrics.path_sharing_score(tree, y, narrow) == metrics.path_sharing_score(
-        tree, y, wide
+    assert metrics.path_sharing_score(taxonomy, y, narrow) == metrics.path_sharing_score(
+        taxonomy, y, wide
     )
     flat = from_labels(np.zeros(14))
     # 49 of 91 pairs are of different classes, 2 edges apart: similar by 1 - 2 / 3, 1 - 2 / 6.
@@ -229,16 +232,16 @@ def test_kmeans_scores_as_measured_before(animals):
 # Node by node
 
 
-def purity_by_pairs(literal, tree, y):
+def purity_by_pairs(literal, taxonomy, y):
     shares = []
     for i, j in literal.pairs(len(y)):
         if y[i] == y[j]:
-            rows = tree.rows(literal.lowest_common_ancestor(tree, i, j))
+            rows = taxonomy.tree.rows(literal.lowest_common_ancestor(taxonomy, i, j))
             shares.append(sum(y[row] == y[i] for row in rows) / len(rows))
     return sum(shares) / len(shares)
 
 
-def cost_by_pairs(literal, tree, y, truth):
+def cost_by_pairs(literal, taxonomy, y, truth):
     """Return the cost, and the sum of similarities."""
     cost = total = 0.0
     true = None if truth is None else ClassTree.read(truth)
@@ -248,7 +251,9 @@ def cost_by_pairs(literal, tree, y, truth):
         else:
             one, other = (true.leaves[true.names.index(name)] for name in (y[i], y[j]))
             similarity = literal.similarities["shortest_path"](true, one, other)
-        cost += similarity * len(tree.rows(literal.lowest_common_ancestor(tree, i, j)))
+        cost += similarity * len(
+            taxonomy.tree.rows(literal.lowest_common_ancestor(taxonomy, i, j))
+        )
         total += similarity
     return cost, total
 
@@ -256,17 +261,17 @@ def cost_by_pairs(literal, tree, y, truth):
 @pytest.mark.usefixtures("block_size")
 def test_purity_and_cost_pair_by_pair(trees, literal):
     for seed in range(10):
-        tree = trees.grow(seed, n_leaves=1 + seed)
+        taxonomy = trees.grow(seed, n_leaves=1 + seed)
         y = np.random.default_rng(seed).choice(NAMES[:5], 14)
-        found = dendrogram_purity(tree, y)
+        found = dendrogram_purity(taxonomy, y)
         assert type(found) is float
-        assert found == pytest.approx(purity_by_pairs(literal, tree, y), abs=1e-14)
+        assert found == pytest.approx(purity_by_pairs(literal, taxonomy, y), abs=1e-14)
         for truth in (None, trees.draw_truth(seed, NAMES[:5])):
-            cost, total = cost_by_pairs(literal, tree, y, truth)
-            found = dasgupta_cost(tree, y, truth, normalize=False)
+            cost, total = cost_by_pairs(literal, taxonomy, y, truth)
+            found = dasgupta_cost(taxonomy, y, truth, normalize=False)
             assert type(found) is float
             assert found == pytest.approx(cost, rel=1e-13)
-            normal = dasgupta_cost(tree, y, truth)
+            normal = dasgupta_cost(taxonomy, y, truth)
             assert normal == pytest.approx(cost / (total * 14), rel=1e-13)
 
 
@@ -278,36 +283,41 @@ def test_purity_and_cost_by_hand(known):
     assert dendrogram_purity(known, y) == pytest.approx(sum(a + b) / 7)
     assert dasgupta_cost(known, y, normalize=False) == 2 + 3 + 3 + 3 * 6 + 3
     assert dasgupta_cost(known, y) == pytest.approx(29 / (7 * 6))
-    tree, y = from_labels(np.zeros(6)), ["a", "a", "a", "a", "b", "b"]
-    assert dendrogram_purity(tree, y) == pytest.approx((6 * 4 / 6 + 2 / 6) / 7)
-    assert dasgupta_cost(tree, y) == dasgupta_cost(tree, y, nested(("a", "b"))) == 1.0
+    taxonomy, y = from_labels(np.zeros(6)), ["a", "a", "a", "a", "b", "b"]
+    assert dendrogram_purity(taxonomy, y) == pytest.approx((6 * 4 / 6 + 2 / 6) / 7)
+    assert dasgupta_cost(taxonomy, y) == dasgupta_cost(taxonomy, y, nested(("a", "b"))) == 1.0
 
 
 def test_purity_and_cost_of_special_trees(trees):
     truth = trees.draw_truth(0, NAMES, chains=False)
     y = np.random.default_rng(0).permutation(NAMES * 3)
     assert dendrogram_purity(trees.split_like(truth, y), y) == pytest.approx(1.0, abs=1e-14)
-    tree, y = trees.grow(0), np.random.default_rng(0).choice(NAMES, 14)
+    taxonomy, y = trees.grow(0), np.random.default_rng(0).choice(NAMES, 14)
     star = nested(NAMES)
-    assert dasgupta_cost(tree, y, star) == pytest.approx(dasgupta_cost(tree, y), rel=1e-14)
-    tree, y = trees.grow(0, n_rows=600, n_leaves=600), np.arange(600) % 7
-    assert np.max(np.bincount(y) / 600) < dendrogram_purity(tree, y) < 1.0
-    assert 0.0 < dasgupta_cost(tree, y) < 1.0
+    assert dasgupta_cost(taxonomy, y, star) == pytest.approx(
+        dasgupta_cost(taxonomy, y), rel=1e-14
+    )
+    taxonomy, y = trees.grow(0, n_rows=600, n_leaves=600), np.arange(600) % 7
+    assert np.max(np.bincount(y) / 600) < dendrogram_purity(taxonomy, y) < 1.0
+    assert 0.0 < dasgupta_cost(taxonomy, y) < 1.0
 
 
 def test_without_a_pair_there_is_no_value_and_order_does_not_matter(trees):
-    tree, y = from_labels([0, 0, 1]), ["a", "b", "c"]
-    assert math.isnan(dendrogram_purity(tree, y))
+    taxonomy, y = from_labels([0, 0, 1]), ["a", "b", "c"]
+    assert math.isnan(dendrogram_purity(taxonomy, y))
     assert all(
-        math.isnan(dasgupta_cost(tree, y, truth)) for truth in (None, nested(("a", "b", "c")))
+        math.isnan(dasgupta_cost(taxonomy, y, truth))
+        for truth in (None, nested(("a", "b", "c")))
     )
-    assert dasgupta_cost(tree, y, normalize=False) == 0.0
+    assert dasgupta_cost(taxonomy, y, normalize=False) == 0.0
     rng = np.random.default_rng(0)
-    tree, y = trees.grow(0), rng.integers(0, 4, 14)
+    taxonomy, y = trees.grow(0), rng.integers(0, 4, 14)
     for score in (dendrogram_purity, dasgupta_cost):
-        assert score(tree, rng.permutation(4)[y]) == pytest.approx(score(tree, y), rel=1e-14)
-        flat, order = from_labels(tree.labels), rng.permutation(14)
-        shuffled = from_labels(tree.labels[order])
+        assert score(taxonomy, rng.permutation(4)[y]) == pytest.approx(
+            score(taxonomy, y), rel=1e-14
+        )
+        flat, order = from_labels(taxonomy.tree.labels), rng.permutation(14)
+        shuffled = from_labels(taxonomy.tree.labels[order])
         assert score(shuffled, y[order]) == pytest.approx(score(flat, y), rel=1e-14)
 
 
@@ -316,48 +326,52 @@ def test_without_a_pair_there_is_no_value_and_order_does_not_matter(trees):
 
 def test_all_are_the_same_as_one_by_one(trees):
     for seed in range(5):
-        tree, truth = trees.grow(seed), trees.draw_truth(seed, NAMES)
+        taxonomy, truth = trees.grow(seed), trees.draw_truth(seed, NAMES)
         y = np.random.default_rng(seed).choice(NAMES, 14)
-        found = score_hierarchy(tree, y, truth, dasgupta=True)
+        found = score_hierarchy(taxonomy, y, truth, dasgupta=True)
         assert list(found) == [*OF_TREES, *OF_CLASSES, "dasgupta_cost"]
         assert {type(value) for value in found.values()} == {float}
         for name, score in SCORES.items():
-            assert found[name] == score(tree, y, truth)
+            assert found[name] == score(taxonomy, y, truth)
             adjusted, chance = found[f"adjusted_{name}"], found[f"chance_{name}"]
-            assert adjusted == score(tree, y, truth, adjusted=True)
+            assert adjusted == score(taxonomy, y, truth, adjusted=True)
             assert adjusted == pytest.approx((found[name] - chance) / (1 - chance))
-        assert found["dendrogram_purity"] == dendrogram_purity(tree, y)
-        assert found["dasgupta_cost"] == dasgupta_cost(tree, y, truth)
-        without = score_hierarchy(tree, y, dasgupta=True)
-        assert without["dasgupta_cost"] == dasgupta_cost(tree, y)
+        assert found["dendrogram_purity"] == dendrogram_purity(taxonomy, y)
+        assert found["dasgupta_cost"] == dasgupta_cost(taxonomy, y, truth)
+        without = score_hierarchy(taxonomy, y, dasgupta=True)
+        assert without["dasgupta_cost"] == dasgupta_cost(taxonomy, y)
         assert list(without) == [*OF_CLASSES, "dasgupta_cost"]
-        assert list(score_hierarchy(tree, y, truth)) == OF_TREES + OF_CLASSES
-        assert list(score_hierarchy(tree, y)) == OF_CLASSES
+        assert list(score_hierarchy(taxonomy, y, truth)) == OF_TREES + OF_CLASSES
+        assert list(score_hierarchy(taxonomy, y)) == OF_CLASSES
 
 
-def repeat(tree, weights):
+def repeat(taxonomy, weights):
     """Return the same tree, its rows from left to right as often as they count."""
-    ends = np.append(0, np.cumsum(weights[tree.order]))
-    found = {"start": ends[tree.start], "stop": ends[tree.stop]}
-    return replace(tree, order=np.arange(ends[-1]), **found)
+    ends = np.append(0, np.cumsum(weights[taxonomy.tree.order]))
+    found = {"start": ends[taxonomy.tree.start], "stop": ends[taxonomy.tree.stop]}
+    return replace(taxonomy, order=np.arange(ends[-1]), **found)
 
 
 def test_weights_are_repeated_rows_and_gaps_are_absent(trees):
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        tree, truth = trees.grow(seed), trees.draw_truth(seed, [*NAMES, "z"])
+        taxonomy, truth = trees.grow(seed), trees.draw_truth(seed, [*NAMES, "z"])
         y, weights = rng.choice(NAMES, 14).astype(object), rng.integers(1, 4, 14)
-        first = [tree.rows(leaf)[0] for leaf in tree.leaves]  # a tree has no empty leaf
+        first = [
+            taxonomy.tree.rows(leaf)[0] for leaf in taxonomy.tree.leaves
+        ]  # a tree has no empty leaf
         others = np.setdiff1d(np.arange(14), first)
         y[others[:3]], weights[others[3:5]] = [None, "", math.nan], 0
         y[others[3]] = "no leaf"  # what does not count need not be known
         with pytest.warns(UserWarning, match="^3 rows without a label are left out of the sco"):
-            found = score_hierarchy(tree, y, truth, dasgupta=True, sample_weight=weights)
+            found = score_hierarchy(taxonomy, y, truth, dasgupta=True, sample_weight=weights)
         weights[others[:3]] = 0
-        rows = np.repeat(tree.order, weights[tree.order])
-        expected = score_hierarchy(repeat(tree, weights), y[rows], truth, dasgupta=True)
+        rows = np.repeat(taxonomy.tree.order, weights[taxonomy.tree.order])
+        expected = score_hierarchy(repeat(taxonomy, weights), y[rows], truth, dasgupta=True)
         assert found == pytest.approx(expected, abs=1e-13)
-        assert score_hierarchy(tree, y, truth, dasgupta=True, sample_weight=weights) == found
+        assert (
+            score_hierarchy(taxonomy, y, truth, dasgupta=True, sample_weight=weights) == found
+        )
 
 
 def test_leaves_may_be_empty(known):
@@ -388,9 +402,9 @@ def test_scores_of_the_bundled_animals(trees):
     assert abs(found["adjusted_shortest_path"]) < 0.02
     assert found["adjusted_rand"] == 0.0
     assert math.isnan(found["dendrogram_purity"])
-    tree = trees.split_like(animals.tree, animals.names)
-    assert tree.n_leaves == len(animals.names)
-    found = score_hierarchy(tree, animals.names, animals.tree, dasgupta=True)
+    taxonomy = trees.split_like(animals.tree, animals.names)
+    assert taxonomy.tree.n_leaves == len(animals.names)
+    found = score_hierarchy(taxonomy, animals.names, animals.tree, dasgupta=True)
     for name in OF_TREES[:4]:
         assert found[name] == pytest.approx(1.0, abs=1e-11)  # BLAS may add up in threads
     flat = from_labels(animals.names)
@@ -401,22 +415,22 @@ def test_scores_of_many_rows(trees):
     rng = np.random.default_rng(0)
     n_rows, names = 200_000, [str(name) for name in range(60)]
     y, truth = rng.integers(0, 60, n_rows), trees.draw_truth(0, names)
-    tree = trees.grow(0, n_rows=n_rows, n_leaves=50)
-    found = score_hierarchy(tree, y, truth, dasgupta=True)
+    taxonomy = trees.grow(0, n_rows=n_rows, n_leaves=50)
+    found = score_hierarchy(taxonomy, y, truth, dasgupta=True)
     assert all(abs(found[name]) < 1e-3 for name in found if name.startswith("adjusted"))
     assert 0.5 < found["chance_shortest_path"] < 1.0
     assert found["shortest_path"] == pytest.approx(found["chance_shortest_path"], abs=1e-4)
 
 
 def test_wrong_input_is_refused(trees):
-    tree, truth = trees.grow(0), trees.draw_truth(0, NAMES)
+    taxonomy, truth = trees.grow(0), trees.draw_truth(0, NAMES)
     for dasgupta in (False, True):
         with pytest.raises(ValueError, match="each of the 14 rows"):
-            score_hierarchy(tree, NAMES, truth, dasgupta=dasgupta)
+            score_hierarchy(taxonomy, NAMES, truth, dasgupta=dasgupta)
         with pytest.raises(ValueError, match=r"pass their names: class_names\[y\]"):
-            score_hierarchy(tree, np.arange(14) % 6, truth, dasgupta=dasgupta)
+            score_hierarchy(taxonomy, np.arange(14) % 6, truth, dasgupta=dasgupta)
     for score in (*SCORES.values(), dasgupta_cost):
         with pytest.raises(ValueError, match=r"1 of the 2 classes in y are not lea.*: 'x'; "):
-            score(tree, ["a", "x"] * 7, nested(("a", "b")))
-    with pytest.raises(TypeError, match="a Hierarchy, got list"):
+            score(taxonomy, ["a", "x"] * 7, nested(("a", "b")))
+    with pytest.raises(TypeError, match="a Taxonomy, got list"):
         score_hierarchy([1, 2], ["a", "b"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from taxarbor import native
-from taxarbor.hierarchy._route import RoutingTable
+from taxarbor.tree._routing import RoutingTable
 
 
 def make_table(rules, n_leaves):

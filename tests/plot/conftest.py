@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
 from taxarbor import GrowthWarning, Taxarbor, load_animals
-from taxarbor.hierarchy import HierarchyBuilder, LinearRule, Trust
-from taxarbor.hierarchy._trust import Curve
+from taxarbor.taxonomy import Stability
+from taxarbor.taxonomy._stability import Curve
+from taxarbor.tree import LinearRule, TreeBuilder
 
 mpl.use("Agg")
 
@@ -30,7 +31,7 @@ def no_figure_is_left():
 def random_trees(draw):
     """Split random leaves in two to four."""
     n_rows = draw(st.integers(1, 30))
-    builder = HierarchyBuilder(n_rows)
+    builder = TreeBuilder(n_rows)
     leaves = [0]
     for _ in range(draw(st.integers(0, 8))):
         wide = [leaf for leaf in leaves if len(builder.rows(leaf)) > 1]
@@ -45,14 +46,16 @@ def random_trees(draw):
     return builder.freeze()
 
 
-def trusted(tree, counts):
+def trusted(taxonomy, counts):
     """Return a tree whose nodes came back in so many of 20 refits."""
-    features = tuple(np.zeros(n, dtype=int) for n in tree.n_features_used)
-    numbers = np.arange(1, tree.n_leaves + 1)
+    features = tuple(np.zeros(n, dtype=int) for n in taxonomy.n_features_used)
+    numbers = np.arange(1, taxonomy.tree.n_leaves + 1)
     curve = Curve(numbers, 1.0 / numbers, np.zeros(len(numbers)))
     shares = counts / 20
-    trust = Trust(20, counts, counts, counts, features, shares, np.ones(tree.n_rows), curve)
-    return replace(tree, trust=trust)
+    trust = Stability(
+        20, counts, counts, counts, features, shares, np.ones(taxonomy.tree.n_rows), curve
+    )
+    return replace(taxonomy, stability=trust)
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +73,7 @@ def depths():
 @pytest.fixture(scope="session")
 def known():
     """12 rows, a split in three, then the second of them in two."""
-    builder = HierarchyBuilder(12)
+    builder = TreeBuilder(12)
     W = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -2.0]])
     builder.add_split(0, [0, 1, 2, 1] * 3, LinearRule(W, np.zeros(2)))
     builder.add_split(2, [0, 1, 0, 1, 0, 1], LinearRule(W[1:], np.zeros(2)))
@@ -86,13 +89,13 @@ def assessed(known):
 @pytest.fixture(scope="session")
 def single():
     """A root alone."""
-    return HierarchyBuilder(3).freeze()
+    return TreeBuilder(3).freeze()
 
 
 @pytest.fixture(scope="session")
 def chain():
     """A tree as deep as can be: each split takes one row away."""
-    builder = HierarchyBuilder(DEEP + 1)
+    builder = TreeBuilder(DEEP + 1)
     node = 0
     for step in range(DEEP):
         labels = np.ones(DEEP + 1 - step, dtype=int)
@@ -109,8 +112,8 @@ def animals():
     model = Taxarbor(30, max_features=1, max_depth=9, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GrowthWarning)
-        tree = model.fit(X).hierarchy_
-    return trusted(tree, np.full(tree.n_nodes, 20)), bundle.names
+        taxonomy = model.fit(X).taxonomy_
+    return trusted(taxonomy, np.full(taxonomy.tree.n_nodes, 20)), bundle.names
 
 
 @pytest.fixture(scope="session")
@@ -124,7 +127,7 @@ def classes(animals):
 def hostile():
     """A tree of which features have the worst names, and as many classes."""
     n = len(HOSTILE)
-    builder = HierarchyBuilder(2 * n)
+    builder = TreeBuilder(2 * n)
     W = np.arange(2.0 * n).reshape(2, n) ** 2
     builder.add_split(0, [0, 1] * n, LinearRule(W, np.zeros(n)))
     builder.add_split(1, [0, 1] * (n // 2), LinearRule(W[:, ::-1], np.zeros(n)))

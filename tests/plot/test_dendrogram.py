@@ -24,17 +24,17 @@ def turned(linkage):
 
 @given(data=st.data())
 def test_leaves_and_heights(data, trees):
-    tree = data.draw(trees.filter(lambda tree: tree.n_leaves > 1))
-    layout = lay_out_dendrogram(tree)
-    np.testing.assert_array_equal(layout.leaves, tree.leaves)
-    hoops = layout.lines[: tree.n_splits]
+    taxonomy = data.draw(trees.filter(lambda taxonomy: taxonomy.tree.n_leaves > 1))
+    layout = lay_out_dendrogram(taxonomy)
+    np.testing.assert_array_equal(layout.leaves, taxonomy.tree.leaves)
+    hoops = layout.lines[: taxonomy.tree.n_splits]
     heights = sorted(line[1, 1] for line in hoops)
-    assert heights == sorted(set(to_linkage(tree)[:, 2]))
+    assert heights == sorted(set(to_linkage(taxonomy)[:, 2]))
     for line, owner in zip(layout.lines, layout.owners, strict=True):
-        children = tree.children(owner)
-        assert line[:, 1].max() == tree.n_splits + 1 - tree.birth[children[0]]
+        children = taxonomy.tree.children(owner)
+        assert line[:, 1].max() == taxonomy.tree.n_splits + 1 - taxonomy.tree.birth[children[0]]
     feet = sorted(point[0] for line in layout.lines for point in line if point[1] == 0)
-    assert feet == list(range(tree.n_leaves))
+    assert feet == list(range(taxonomy.tree.n_leaves))
 
 
 @given(seed=st.integers(0, 1000), n_leaves=st.integers(2, 12))
@@ -45,11 +45,11 @@ def test_lines_are_those_of_scipy(seed, n_leaves):
         pair = [clusters.pop(rng.integers(len(clusters))) for _ in range(2)]
         clusters.append(n_leaves + len(merges))
         merges.append([*pair, len(merges) + 1.0, 2])
-    tree = from_linkage(merges)
-    drawn = dendrogram(turned(to_linkage(tree)), no_plot=True)
+    taxonomy = from_linkage(merges)
+    drawn = dendrogram(turned(to_linkage(taxonomy)), no_plot=True)
     assert drawn["leaves"] == list(range(n_leaves))
     expected = np.dstack([(np.array(drawn["icoord"]) - 5) / 10, drawn["dcoord"]])
-    lines = np.array(lay_out_dendrogram(tree).lines)
+    lines = np.array(lay_out_dendrogram(taxonomy).lines)
 
     def arrange(hoops):
         return hoops[np.argsort(hoops[:, 1, 1])]
@@ -73,11 +73,11 @@ def test_more_than_two_children(known):
 
 @pytest.mark.parametrize("orientation", ["down", "right"])
 def test_texts_do_not_overlap_and_are_on_the_page(animals, orientation):
-    tree, _ = animals
-    drawn = plot_dendrogram(tree, orientation=orientation)
+    taxonomy, _ = animals
+    drawn = plot_dendrogram(taxonomy, orientation=orientation)
     figure = drawn.axes.figure
     told = [text.get_text().split(" · ")[0] for text in drawn.texts]
-    assert told == [f"c{n}" for n in range(tree.n_leaves)]
+    assert told == [f"c{n}" for n in range(taxonomy.tree.n_leaves)]
     for dpi in (70, 150):
         figure.set_dpi(dpi)
         figure.canvas.draw()
@@ -98,20 +98,22 @@ def test_texts_do_not_overlap_and_are_on_the_page(animals, orientation):
 
 
 def test_colours(animals):
-    tree, _ = animals
-    colours = plot_dendrogram(tree).dots.get_facecolors()
+    taxonomy, _ = animals
+    colours = plot_dendrogram(taxonomy).dots.get_facecolors()
     assert len(np.unique(colours.round(6), axis=0)) == 6
-    cut = tree.cut(6)[[tree.rows(leaf)[0] for leaf in tree.leaves.tolist()]]
+    cut = taxonomy.cut(6)[
+        [taxonomy.tree.rows(leaf)[0] for leaf in taxonomy.tree.leaves.tolist()]
+    ]
     for label in range(6):
         assert len(np.unique(colours[cut == label].round(6), axis=0)) == 1
 
 
 def test_texts_are_literal_and_cut(hostile):
-    tree, _ = hostile
-    told = plot_dendrogram(tree, describe=lambda leaf: ["$a$", "", "b\n" * 100])
+    taxonomy, _ = hostile
+    told = plot_dendrogram(taxonomy, describe=lambda leaf: ["$a$", "", "b\n" * 100])
     assert told.texts[0].get_text().startswith("$a$ · b b b")
     _, ax = plt.subplots(figsize=(2, 3))
-    short = plot_dendrogram(tree, describe=lambda leaf: ["x" * 28] * 3, ax=ax)
+    short = plot_dendrogram(taxonomy, describe=lambda leaf: ["x" * 28] * 3, ax=ax)
     room = ax.get_window_extent()
     for text in short.texts:
         assert text.get_text().endswith("…")

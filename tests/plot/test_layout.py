@@ -17,22 +17,26 @@ from taxarbor.plot._tree import describe_node
 
 @given(data=st.data())
 def test_places(data, trees, depths):
-    tree, max_depth = data.draw(trees), data.draw(depths)
-    layout = lay_out(tree, max_depth)
-    limit = tree.height if max_depth is None else max_depth
+    taxonomy, max_depth = data.draw(trees), data.draw(depths)
+    layout = lay_out(taxonomy, max_depth)
+    limit = taxonomy.tree.height if max_depth is None else max_depth
     nodes = layout.nodes.tolist()
     # The nodes are those above the cut, and their parents theirs.
-    assert nodes == [node for node in range(tree.n_nodes) if tree.depth[node] <= limit]
-    np.testing.assert_array_equal(layout.depth, tree.depth[nodes])
-    is_cut = [tree.depth[n] == limit and not tree.is_leaf(n) for n in nodes]
+    assert nodes == [
+        node for node in range(taxonomy.tree.n_nodes) if taxonomy.tree.depth[node] <= limit
+    ]
+    np.testing.assert_array_equal(layout.depth, taxonomy.tree.depth[nodes])
+    is_cut = [taxonomy.tree.depth[n] == limit and not taxonomy.tree.is_leaf(n) for n in nodes]
     np.testing.assert_array_equal(layout.is_cut, is_cut)
-    assert layout.height == min(limit, tree.height)
-    assert layout.nodes[layout.parents].tolist() == [tree.parent(node) for node in nodes[1:]]
+    assert layout.height == min(limit, taxonomy.tree.height)
+    assert layout.nodes[layout.parents].tolist() == [
+        taxonomy.tree.parent(node) for node in nodes[1:]
+    ]
     # Ends stand in order at equal distances, parents in the middle.
     place = dict(zip(nodes, layout.breadth.tolist(), strict=True))
     ends = []
     for node, middle in place.items():
-        below = [place[child] for child in tree.children(node) if child in place]
+        below = [place[child] for child in taxonomy.tree.children(node) if child in place]
         assert below == sorted(below)
         if below:
             assert middle == (below[0] + below[-1]) / 2
@@ -40,7 +44,7 @@ def test_places(data, trees, depths):
             ends.append(node)
     assert layout.n_ends == len(ends)
     assert sorted(place[node] for node in ends) == list(range(len(ends)))
-    assert (np.diff(tree.start[sorted(ends, key=place.get)]) > 0).all()
+    assert (np.diff(taxonomy.tree.start[sorted(ends, key=place.get)]) > 0).all()
     for depth in range(layout.height + 1):
         places = sorted(layout.breadth[layout.depth == depth])
         assert all(b - a >= 1 for a, b in itertools.pairwise(places))
@@ -73,16 +77,18 @@ def test_deep_and_wide_trees(chain):
     np.testing.assert_array_equal(wide.breadth[1:], np.arange(10_000))
 
 
-def described(tree):
-    makeup = count_classes(tree, None)
-    return [describe_node(tree, makeup, node) for node in range(tree.n_nodes)]
+def described(taxonomy):
+    makeup = count_classes(taxonomy, None)
+    return [describe_node(taxonomy, makeup, node) for node in range(taxonomy.tree.n_nodes)]
 
 
 def test_the_default_says_what_to_text_says(animals):
-    tree, _ = animals
-    told = re.findall(r"node (\d+): (.*?)(?: \(came.*\))?(?: \[c\d+\])?$", tree.to_text(), re.M)
-    assert len(told) == tree.n_nodes
-    lines = described(tree)
+    taxonomy, _ = animals
+    told = re.findall(
+        r"node (\d+): (.*?)(?: \(came.*\))?(?: \[c\d+\])?$", taxonomy.to_text(), re.M
+    )
+    assert len(told) == taxonomy.tree.n_nodes
+    lines = described(taxonomy)
     for node, line in told:
         words = ", ".join(text for text, _ in lines[int(node)])
         assert words == line.replace(" (words", ", words").replace(" rows)", " rows")
@@ -123,22 +129,24 @@ def names(makeup):
 
 @given(data=st.data())
 def test_classes_are_counted(data, trees):
-    tree = data.draw(trees)
-    labels = st.lists(st.integers(0, 11), min_size=len(tree.order), max_size=len(tree.order))
+    taxonomy = data.draw(trees)
+    labels = st.lists(
+        st.integers(0, 11), min_size=len(taxonomy.tree.order), max_size=len(taxonomy.tree.order)
+    )
     classes = np.array([f"class {n}" for n in data.draw(labels)])
-    makeup = count_classes(tree, classes)
+    makeup = count_classes(taxonomy, classes)
     assert set(makeup.names) == set(classes)
     sizes = Counter(classes.tolist())
     assert sorted(sizes[name] for name in names(makeup)[:8]) == sorted(sizes.values())[-8:]
     assert ("other" in names(makeup)) == (len(sizes) > 8)
     assert [colour for _, colour in makeup.entries] == [*CLASSES, OTHER][: len(makeup.entries)]
-    for node in range(tree.n_nodes):
-        rows = tree.rows(node)
+    for node in range(taxonomy.tree.n_nodes):
+        rows = taxonomy.tree.rows(node)
         found = Counter(classes[rows].tolist())
         assert makeup.counts[node].sum() == len(rows)
         for name, count in zip(names(makeup)[:8], makeup.counts[node], strict=False):
             assert found[name] == count
-        largest, _, share = makeup.describe(tree, node)[0][0].rpartition(" · ")
+        largest, _, share = makeup.describe(taxonomy, node)[0][0].rpartition(" · ")
         assert found[largest] == max(found.values())
         assert share == f"{max(found.values()) / len(rows):.0%}"
 
@@ -192,17 +200,17 @@ def test_wrong_classes_are_refused(known):
 
 @given(data=st.data())
 def test_branches_are_the_clusters_after_the_first_splits(data, trees):
-    tree = data.draw(trees)
-    branches = find_branches(tree)
+    taxonomy = data.draw(trees)
+    branches = find_branches(taxonomy)
     clusters = {0}
-    for step in range(1, tree.n_splits + 1):
-        born = np.flatnonzero(tree.birth == step).tolist()
+    for step in range(1, taxonomy.tree.n_splits + 1):
+        born = np.flatnonzero(taxonomy.tree.birth == step).tolist()
         if step > 1 and len(clusters) + len(born) - 1 > N_BRANCHES:
             break
-        clusters = clusters - {tree.parent(born[0])} | set(born)
-    heads = sorted(clusters, key=lambda node: tree.start[node])
-    for node in range(tree.n_nodes):
-        above = [heads.index(head) for head in tree.path(node) if head in clusters]
+        clusters = clusters - {taxonomy.tree.parent(born[0])} | set(born)
+    heads = sorted(clusters, key=lambda node: taxonomy.tree.start[node])
+    for node in range(taxonomy.tree.n_nodes):
+        above = [heads.index(head) for head in taxonomy.tree.path(node) if head in clusters]
         assert branches[node] == (above[0] if above and len(heads) > 1 else -1)
 
 

@@ -64,9 +64,9 @@ def test_without_matplotlib(animals, monkeypatch, draw):
 
 def test_a_fitted_model_has_a_tree(animals):
     model = Taxarbor()
-    model.hierarchy_ = animals[0]
+    model.taxonomy_ = animals[0]
     for make in MEASURE:
-        ours, expected = make(model), make(model.hierarchy_)
+        ours, expected = make(model), make(model.taxonomy_)
         for name in type(ours).__slots__:
             for one, other in zip(getattr(ours, name), getattr(expected, name), strict=True):
                 np.testing.assert_array_equal(one, other)
@@ -75,7 +75,7 @@ def test_a_fitted_model_has_a_tree(animals):
 
 
 def test_wrong_arguments_leave_no_figure(known, single):
-    expected = "expected a fitted model of taxarbor or a Hierarchy, got"
+    expected = "expected a fitted model of taxarbor or a Taxonomy, got"
     for make in (*DRAW, *MEASURE):
         for wrong in (3, None, "tree", KMeans(3)):
             with pytest.raises(TypeError, match=f"{expected} {type(wrong).__name__}"):
@@ -119,10 +119,10 @@ def test_given_axes(animals, draw):
 
 
 def test_hostile_names_are_literal(hostile):
-    tree, classes = hostile
+    taxonomy, classes = hostile
     for draw in set(DRAW) - {plot.plot_stability}:  # it names no features
         has_classes = draw is plot.plot_tree
-        drawn = draw(tree, **({"classes": classes} if has_classes else {}))
+        drawn = draw(taxonomy, **({"classes": classes} if has_classes else {}))
         drawn.axes.figure.canvas.draw()
         texts = [text for text in drawn.axes.figure.findobj(Text) if text.get_text()]
         words = [text.get_text() for text in texts]
@@ -151,12 +151,14 @@ def test_no_tree_is_too_deep(chain):
 
 
 def test_what_is_not_stable_is_pale(known, assessed):
-    tree, before = plot.plot_tree(assessed), plot.plot_tree(known)
-    assert tree.layout.is_lost.tolist() == [False] * 4 + [True] * 2
-    assert [box.get_linestyle() == "solid" for box in tree.boxes] == [True] * 4 + [False] * 2
-    (told,) = (text.get_text() for text in tree.legend.get_texts())
+    taxonomy, before = plot.plot_tree(assessed), plot.plot_tree(known)
+    assert taxonomy.layout.is_lost.tolist() == [False] * 4 + [True] * 2
+    assert [box.get_linestyle() == "solid" for box in taxonomy.boxes] == [True] * 4 + [
+        False
+    ] * 2
+    (told,) = (text.get_text() for text in taxonomy.legend.get_texts())
     assert told == "pale: came back, apart from others, in fewer than half of 20 refits"
-    inks = [texts[0].get_alpha() for texts in tree.texts]
+    inks = [texts[0].get_alpha() for texts in taxonomy.texts]
     assert inks == [1.0] * 4 + [0.65] * 2
     both = plot.plot_tree(assessed, classes=["one", "two"] * 6)
     assert len(both.legend.get_texts()) == 3

@@ -227,15 +227,15 @@ def assert_inside(drawn, boxes, texts, owners):
 
 @pytest.mark.parametrize("orientation", ["down", "right"])
 def test_seven_lines_in_four_layers(animals, orientation):
-    tree, names = animals
+    taxonomy, names = animals
 
     def told(node):
-        rows = tree.rows(node)
+        rows = taxonomy.tree.rows(node)
         some = rows[np.linspace(0, len(rows) - 1, 3).astype(int)]
         features = [("+eats insects or worms", "plus"), ("-lives in sea", "minus"), "striped"]
         return [f"{len(rows):,} images", *(f"{names[row]} (123)" for row in some), *features]
 
-    drawn = plot_tree(tree, max_depth=4, describe=told, orientation=orientation)
+    drawn = plot_tree(taxonomy, max_depth=4, describe=told, orientation=orientation)
     assert len(drawn.boxes) > 20
     assert drawn.texts[0][1].get_fontsize() == pytest.approx(8)
     for dpi in (70, 110, 200):
@@ -317,16 +317,16 @@ def test_wide_trees():
 
 @pytest.mark.parametrize("orientation", ["down", "right"])
 def test_classes_and_images(animals, classes, orientation):
-    tree, names = animals
+    taxonomy, names = animals
     images = np.random.default_rng(0).random((len(names), 8, 12, 3))
     look = {"max_depth": 3, "orientation": orientation}
-    drawn = plot_tree(tree, classes=classes, images=images, **look)
+    drawn = plot_tree(taxonomy, classes=classes, images=images, **look)
     drawn.axes.figure.canvas.draw()
     assert_readable(drawn)
     assert len(drawn.strips) == len(drawn.boxes)
     named = [text.get_text() for text in drawn.legend.texts]
     nodes = drawn.layout.nodes.tolist()
-    n_named = sum(len(set(classes[tree.rows(node)]) & set(named)) for node in nodes)
+    n_named = sum(len(set(classes[taxonomy.tree.rows(node)]) & set(named)) for node in nodes)
     assert 0 < len(drawn.bars.get_paths()) - n_named <= len(drawn.boxes)
     assert named[8:] == ["other"]
     legend = drawn.legend.get_window_extent().extents

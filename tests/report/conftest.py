@@ -10,7 +10,7 @@ from taxarbor import TableWarning, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
-from taxarbor.trust import assess
+from taxarbor.stability import assess
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 BREAKOUT = "</script><script>alert(2)</script>"
@@ -61,7 +61,7 @@ def table_page(make_cars, tmp_path_factory):
     with pytest.warns(TableWarning):
         model = Taxarbor(6, random_state=0).fit(table)
     report(model, table, path, title="Cars")
-    return path, model.hierarchy_
+    return path, model.taxonomy_
 
 
 @pytest.fixture(scope="session")
@@ -86,7 +86,7 @@ def planted(tmp_path_factory):
             path = tmp_path_factory.mktemp("pages") / f"{n_clusters}.html"
             classes = np.char.add("kind ", (data.labels // 16).astype(str))
             report(model, data.X, path, classes=classes, title=f"{n_clusters} clusters")
-            made[n_clusters] = path, model.hierarchy_
+            made[n_clusters] = path, model.taxonomy_
         return made[n_clusters]
 
     return page_of
@@ -96,10 +96,10 @@ def planted(tmp_path_factory):
 def assessed(animals, tmp_path_factory):
     """A page of a tree that has been assessed: the path and the tree."""
     X, kinds, model = animals
-    tree = assess(model, X, n_refits=4)
+    taxonomy = assess(model, X, n_refits=4)
     path = tmp_path_factory.mktemp("pages") / "assessed.html"
-    report(tree, X, path, classes=kinds, title="Assessed")
-    return path, tree
+    report(taxonomy, X, path, classes=kinds, title="Assessed")
+    return path, taxonomy
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def overlaps(one, other):
     "n_clusters", [12, 50, 200, pytest.param(1000, marks=pytest.mark.long)]
 )
 def test_the_first_view_is_whole_and_legible_at_any_size(visit, planted, n_clusters):
-    path, tree = planted(n_clusters)
+    path, taxonomy = planted(n_clusters)
     for width, height in ((1280, 800), (420, 860)):
         page = visit(path, viewport={"width": width, "height": height}, has_touch=width < 500)
         usual = "icicle" if n_clusters >= 50 else "tree"
@@ -88,7 +88,8 @@ def test_the_first_view_is_whole_and_legible_at_any_size(visit, planted, n_clust
             # All clusters and rows are there, or said to be folded.
             ends = "shown.filter((node) => !node.isOpen)"
             assert (
-                page.evaluate(f"{ends}.reduce((sum, n) => sum + n.count, 0)") == tree.n_leaves
+                page.evaluate(f"{ends}.reduce((sum, n) => sum + n.count, 0)")
+                == taxonomy.tree.n_leaves
             )
             assert page.evaluate(f"{ends}.reduce((sum, n) => sum + n.size, 0)") == 2048
             if kind == "tree":
@@ -97,7 +98,9 @@ def test_the_first_view_is_whole_and_legible_at_any_size(visit, planted, n_clust
                 counts = [int(n) for n in re.findall(r"(\d+) clusters?", told)]
                 rows = [int(n) for n in re.findall(r"(\d+) rows?", told)]
                 assert len(counts) == len(rows) == page.locator(".closed").count()
-                assert sum(counts) + page.locator(".node.leaf").count() == tree.n_leaves
+                assert (
+                    sum(counts) + page.locator(".node.leaf").count() == taxonomy.tree.n_leaves
+                )
                 assert (n_clusters == 12) == (not counts) or width < 500
 
 
@@ -194,7 +197,7 @@ def test_low_cells_of_a_wide_split_grow(visit, tmp_path):
 
 @pytest.mark.parametrize("n_clusters", [12, 200])
 def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
-    path, tree = planted(n_clusters)
+    path, taxonomy = planted(n_clusters)
     page = visit(path)
     for wanted in (1, 2, 5, n_clusters // 2, n_clusters):
         page.locator("#cut").fill(str(wanted))
@@ -203,7 +206,7 @@ def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
         rows = read_csv(page.evaluate("toCsv(root)"))
         found = np.full(2048, -1)
         found[[int(row["row"]) for row in rows]] = [int(row["cluster"]) for row in rows]
-        np.testing.assert_array_equal(found, tree.cut(wanted))
+        np.testing.assert_array_equal(found, taxonomy.cut(wanted))
         ends = "shown.filter((node) => !node.isOpen).reduce((sum, node) => sum + node.count, 0)"
         assert page.evaluate(ends) == wanted
         whole = f"{wanted} of {n_clusters} clusters" if wanted < n_clusters else str(wanted)
@@ -223,25 +226,25 @@ def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
 
 
 def test_rows_are_downloaded_as_csv(visit, animals, assessed, hostile_page):
-    X, (path, tree) = animals[0], assessed
+    X, (path, taxonomy) = animals[0], assessed
     page = visit(path)
     with page.expect_download() as got:
         page.click("#csv")
     assert got.value.suggested_filename == "rows.csv"
     rows = read_csv(got.value.path().read_bytes().decode())
     assert [*rows[0]] == ["row", "name", "cluster", "path", "probability"]
-    chances = tree.predict_proba(X)
+    chances = taxonomy.predict_proba(X)
     names = page.evaluate("nodes.map((node) => node.name)")
     assert len(rows) == 206
     for row in rows:
         number = int(row["row"])
         assert row["name"] == X.index[number]
-        assert int(row["cluster"]) == tree.labels[number]
-        leaf = tree.leaves[tree.labels[number]]
+        assert int(row["cluster"]) == taxonomy.tree.labels[number]
+        leaf = taxonomy.tree.leaves[taxonomy.tree.labels[number]]
         assert float(row["probability"]) == pytest.approx(
-            chances[number, tree.labels[number]], abs=0.0051
+            chances[number, taxonomy.tree.labels[number]], abs=0.0051
         )
-        assert row["path"] == " > ".join(names[node] for node in tree.path(leaf)[1:])
+        assert row["path"] == " > ".join(names[node] for node in taxonomy.tree.path(leaf)[1:])
     page.locator("#cut").fill("4")
     until(page, "clusters.length === 4")
     page.evaluate("choose(clusters[1])")
@@ -250,10 +253,10 @@ def test_rows_are_downloaded_as_csv(visit, animals, assessed, hostile_page):
         page.click("#panel .download")
     assert got.value.suggested_filename == "rows-of-c1.csv"
     rows = read_csv(got.value.path().read_bytes().decode())
-    assert sorted(int(row["row"]) for row in rows) == sorted(tree.rows(node).tolist())
+    assert sorted(int(row["row"]) for row in rows) == sorted(taxonomy.tree.rows(node).tolist())
     for row in rows:  # the sum over the leaves below
         assert float(row["probability"]) == pytest.approx(
-            tree.node_proba(chances)[int(row["row"]), node], abs=0.0051
+            taxonomy.node_proba(chances)[int(row["row"]), node], abs=0.0051
         )
     # What a spreadsheet would take for a formula is none, and quotes are doubled.
     page = visit(hostile_page)
@@ -269,15 +272,15 @@ def test_rows_are_downloaded_as_csv(visit, animals, assessed, hostile_page):
 
 
 def test_refits_are_shown_everywhere(visit, assessed, animals):
-    path, tree = assessed
+    path, taxonomy = assessed
     page = visit(path)
-    node = int(np.flatnonzero(~tree.trust.is_stable)[-1])
-    told = tree.trust.told(node)
+    node = int(np.flatnonzero(~taxonomy.stability.is_stable)[-1])
+    told = taxonomy.stability.describe(node)
     assert told in page.locator(f"#node-{node}").get_attribute("aria-label")
     page.locator(f"#node-{node} .dot").click()
     panel = page.locator("#panel").text_content()
     assert told.capitalize() + ": not a stable cluster." in panel
-    share = f"{100 * tree.trust.left_out[node]:.0f} % of its rows left out go there."
+    share = f"{100 * taxonomy.stability.left_out[node]:.0f} % of its rows left out go there."
     assert share in panel
     plain = page.locator(".link").first.evaluate("(one) => one.style.stroke")
     page.select_option("#shade", "trust")
@@ -285,7 +288,7 @@ def test_refits_are_shown_everywhere(visit, assessed, animals):
     assert "4 of 4" in page.locator("#key").text_content()
     assert page.locator("#track .curve .suggested").count() == 1
     page.click("#suggested")
-    suggested = tree.trust.suggested
+    suggested = taxonomy.stability.suggested
     assert page.locator("#cut-number").input_value() == str(suggested)
     page.click("#tab-clusters")
     heads = page.locator("#clusters th").all_text_contents()
@@ -295,11 +298,11 @@ def test_refits_are_shown_everywhere(visit, assessed, animals):
     page.click("#tab-measures")
     told = page.locator("#measures").text_content()
     assert f"The finest stable cut has {suggested} clusters" in told
-    assert tree.trust.describe_left_out() in told
+    assert taxonomy.stability.describe_left_out() in told
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
     assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())
-    chances = tree.node_proba(tree.predict_proba(animals[0]))
+    chances = taxonomy.node_proba(taxonomy.predict_proba(animals[0]))
     told = page.locator("#panel .rows").last.locator("tbody tr td").last.text_content()
     chosen, row = page.evaluate("[chosen.id, chosen.borderline.at(-1).row]")
     assert told == f"{100 * chances[row, chosen]:.0f} %"
@@ -350,8 +353,8 @@ def test_classes_are_folded_only_where_there_is_no_room(visit, animals_page, pla
 
 def test_rows_without_a_class_are_grey_and_no_share(visit, animals, tmp_path):
     X, kinds, model = animals
-    classes, tree = np.array(kinds, dtype=object), model.hierarchy_
-    bare = tree.rows(tree.leaves[0])
+    classes, taxonomy = np.array(kinds, dtype=object), model.taxonomy_
+    bare = taxonomy.tree.rows(taxonomy.tree.leaves[0])
     classes[bare] = None
     with pytest.warns(UserWarning, match=f"^{len(bare)} rows without a label are left out"):
         report(model, X, tmp_path / "page.html", classes=classes)
@@ -558,9 +561,9 @@ def test_on_a_narrow_screen_nothing_is_lost(visit, animals_page):
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         wide = f"document.getElementById('page-{tab}')"
         assert page.evaluate(f"{wide}.scrollWidth <= {wide}.clientWidth")
-    tree, panel = (page.locator(name).bounding_box() for name in ("#canvas", "#panel"))
-    assert tree["height"] > 250
-    assert panel["y"] >= tree["y"] + tree["height"] - 1
+    taxonomy, panel = (page.locator(name).bounding_box() for name in ("#canvas", "#panel"))
+    assert taxonomy["height"] > 250
+    assert panel["y"] >= taxonomy["y"] + taxonomy["height"] - 1
     page.locator("#node-1 .name").first.tap()
     assert "gives_milk" in page.locator("#panel").text_content()
 
@@ -631,14 +634,14 @@ def test_1000_clusters_are_fluid(visit, planted):
 
 
 def test_a_table_is_told_with_its_gaps_and_how_it_was_read(visit, table_page):
-    path, tree = table_page
+    path, taxonomy = table_page
     page = visit(path)
-    panel, columns = page.locator("#panel"), tree.encoding.columns
-    told = (
-        f"{len(columns)} columns of the table are used, {len(tree.encoding.dropped)} left out"
-    )
+    panel, columns = page.locator("#panel"), taxonomy.encoding.columns
+    told = f"{len(columns)} columns of the table are used, {len(taxonomy.encoding.dropped)} left out"
     assert told in panel.inner_text()
-    node = int(tree.leaves[np.argmax(tree.missing[tree.leaves].sum(axis=1))])
+    node = int(
+        taxonomy.tree.leaves[np.argmax(taxonomy.missing[taxonomy.tree.leaves].sum(axis=1))]
+    )
     page.evaluate(f"choose(nodes[{node}])")
     assert re.search(r"\d+ % unknown", panel.inner_text())
     page.evaluate("choose(root)")
@@ -646,10 +649,10 @@ def test_a_table_is_told_with_its_gaps_and_how_it_was_read(visit, table_page):
     read = page.locator("#measures").inner_text()
     for column in columns:
         assert f"{column.label}" in read
-    for name, why in tree.encoding.dropped:
+    for name, why in taxonomy.encoding.dropped:
         assert name in read
         assert why in read
-    for note in tree.encoding.notes:
+    for note in taxonomy.encoding.notes:
         assert note[1:] in read
     page.click("#tab-help")
     assert page.locator("#help-table").is_visible()

@@ -33,14 +33,14 @@ def names_in(context):
 
 def test_the_page_says_what_the_tree_says_every_time(animals, animals_page, tmp_path):
     X, kinds, model = animals
-    tree, context = model.hierarchy_, context_of(animals_page)
+    taxonomy, context = model.taxonomy_, context_of(animals_page)
     assert context["n_rows"] == 206
-    assert context["n_clusters"] == tree.n_leaves == 12
+    assert context["n_clusters"] == taxonomy.tree.n_leaves == 12
     for node, shown in enumerate(context["nodes"]):
-        rows = tree.rows(node)
+        rows = taxonomy.tree.rows(node)
         assert shown["stop"] - shown["start"] == len(rows)
-        assert shown["parent"] == tree.parent(node)
-        reasons = tree.reasons(node, 8)
+        assert shown["parent"] == taxonomy.tree.parent(node)
+        reasons = taxonomy.reasons(node, 8)
         assert [one["name"] for one in shown["leads"]] == [one.name for one in reasons]
         for feature, *_ in shown["stands"]:
             assert context["features"][feature][0] in X.columns
@@ -52,7 +52,7 @@ def test_the_page_says_what_the_tree_says_every_time(animals, animals_page, tmp_
         counts = {context["classes"][code]: n for code, n in shown["classes"] if code >= 0}
         own = [kinds[row] for row in rows]
         assert all(own.count(name) == n for name, n in counts.items())
-    assert names_in(context) == [X.index[row] for row in tree.order]
+    assert names_in(context) == [X.index[row] for row in taxonomy.tree.order]
     assert 0.4 < context["scores"]["adjusted_rand"] < 0.8
     report(model, X, tmp_path / "again.html", classes=kinds, title="Animals")
     assert (tmp_path / "again.html").read_bytes() == animals_page.read_bytes()
@@ -111,9 +111,9 @@ def test_any_tree_has_a_page(tmp_path):
         HMMC(5, random_state=0).fit(sparse.csr_array(X)),
     ]
     path = tmp_path / "page.html"
-    for tree in trees:
-        report(tree, X, path)
-        found = getattr(tree, "hierarchy_", tree)
+    for taxonomy in trees:
+        report(taxonomy, X, path)
+        found = getattr(taxonomy, "taxonomy_", taxonomy)
         assert len(context_of(path)["nodes"]) == found.n_nodes
     animals = load_animals()
     report(trees[-2], X, path, classes=animals.names, truth=animals.tree)
@@ -144,17 +144,17 @@ def test_a_page_of_wide_sparse_rows_takes_a_small_multiple_of_the_fit(tmp_path):
 
 def test_rows_without_a_class_are_no_class(animals, tmp_path):
     X, kinds, model = animals
-    path, tree = tmp_path / "page.html", model.hierarchy_
+    path, taxonomy = tmp_path / "page.html", model.taxonomy_
     gaps = [kind if row % 3 else None for row, kind in enumerate(kinds)]
     with pytest.warns(UserWarning, match="69 rows without a label are left out of the scores"):
         report(model, X, path, classes=gaps)
     context, known = context_of(path), np.arange(206) % 3 > 0
     assert set(context["classes"]) == {*gaps} - {None}
     for node, shown in enumerate(context["nodes"]):
-        counts, rows = dict(shown["classes"]), tree.rows(node)
+        counts, rows = dict(shown["classes"]), taxonomy.tree.rows(node)
         assert counts.pop(-2, 0) == np.sum(~known[rows])
         assert sum(counts.values()) == np.sum(known[rows])
-    expected = adjusted_rand_score(np.array(kinds)[known], tree.labels[known])
+    expected = adjusted_rand_score(np.array(kinds)[known], taxonomy.tree.labels[known])
     assert context["scores"]["adjusted_rand"] == pytest.approx(expected, abs=1e-4)
 
 
@@ -188,10 +188,10 @@ def test_names_given_are_shown(animals, tmp_path):
     X, _, _ = animals
     path = tmp_path / "page.html"
     rows, columns = [f"r{n}" for n in range(206)], [f"c{n}" for n in range(85)]
-    tree = from_labels(np.arange(206) % 4).rename_features(columns)
-    report(tree, X.to_numpy(), path, row_names=rows)
+    taxonomy = from_labels(np.arange(206) % 4).rename_features(columns)
+    report(taxonomy, X.to_numpy(), path, row_names=rows)
     context = context_of(path)
-    assert names_in(context) == [f"r{row}" for row in tree.order]
+    assert names_in(context) == [f"r{row}" for row in taxonomy.tree.order]
     told = {one["name"] for node in context["nodes"] for one in node["leads"]}
     assert set() < told <= set(columns)
     assert not context["speak"]  # r1, r2, ... are numbers, and take no room in the picture
@@ -202,7 +202,7 @@ def test_names_given_are_shown(animals, tmp_path):
             False,
         ),
     ):
-        report(tree, X.to_numpy(), path, row_names=list(names))
+        report(taxonomy, X.to_numpy(), path, row_names=list(names))
         assert context_of(path)["speak"] is speak
 
 
@@ -235,8 +235,8 @@ def test_a_thumbnail_is_an_average_with_no_longer_edge():
 
 
 def test_the_page_of_a_table(table_page):
-    path, tree = table_page
-    context, encoding = context_of(path), tree.encoding
+    path, taxonomy = table_page
+    context, encoding = context_of(path), taxonomy.encoding
     assert (context["n_features"], context["n_noise"]) == (len(encoding.columns), 0)
     table = context["table"]
     assert [name for name, _, _ in table["columns"]] == [one.label for one in encoding.columns]
@@ -253,11 +253,11 @@ def test_the_page_of_a_table(table_page):
 
 
 def test_the_page_says_where_splits_are_decided(four_clusters, three_nodes, tmp_path):
-    for (tree, X), expected in (
+    for (taxonomy, X), expected in (
         (four_clusters, ["decided at node 0, among 4 clusters"] * 3),
         (three_nodes, ["decided at node 0, among 3 nodes"] * 2 + [""]),
     ):
-        report(tree, X, tmp_path / "page.html")
+        report(taxonomy, X, tmp_path / "page.html")
         nodes = context_of(tmp_path / "page.html")["nodes"]
         assert [node["decided"] for node in nodes] == [*expected, *[""] * 4]
         assert all(node["n_leading"] == 2 for node in nodes[1:])

@@ -138,7 +138,7 @@ def test_steps_of_lloyd(samples):
         np.testing.assert_array_equal(together[1], centers)
 
 
-def test_a_center_without_rows_stays(kind, dtype):
+def test_a_center_drop_rows_stays(kind, dtype):
     rows = rows_of(draw(80, 5, dtype), kind)
     start = np.array([np.zeros(5), np.full(5, 1e3)])
     labels, centers = rows.lloyd(start, 2)

@@ -16,7 +16,6 @@ from taxarbor.clusters import Clusters, find_clusters, find_coordinates
 from taxarbor.clusters._links import link_leaves
 from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule
-from taxarbor.hierarchy._route import place_rows
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.rules._rules import (
     MAX_CANDIDATES,
@@ -26,6 +25,7 @@ from taxarbor.rules._rules import (
     _Search,
 )
 from taxarbor.split import GapSplitter
+from taxarbor.tree._routing import place_rows
 
 KINDS = {"dense": np.asarray, "csr": sparse.csr_array}
 
@@ -118,9 +118,9 @@ def test_many_weak_features_work_together():
     by_clusters = adjusted_rand_score(truth, find(X, 30).labels)
     model = Taxarbor(30, random_state=0).fit(X)
     assert adjusted_rand_score(truth, model.labels_) >= 0.95 * by_clusters >= 0.9
-    assert list(used(model.hierarchy_)) == [0]
-    assert model.hierarchy_.rules[0].n_targets == 30
-    assert 5 < len(used(model.hierarchy_)[0]) < 40
+    assert list(used(model.taxonomy_)) == [0]
+    assert model.taxonomy_.tree.rules[0].n_targets == 30
+    assert 5 < len(used(model.taxonomy_)[0]) < 40
 
 
 def test_features_that_tell_nothing_are_left_out():
@@ -390,7 +390,7 @@ def test_units_do_not_matter_beside_an_embedding():
         factors = 10.0 ** np.random.default_rng(seed).integers(-6, 6, 14)
         other = Taxarbor(9, random_state=0).fit(X * factors, embedding=E)
         np.testing.assert_array_equal(other.labels_, one.labels_)
-        assert used(other.hierarchy_) == used(one.hierarchy_)
+        assert used(other.taxonomy_) == used(one.taxonomy_)
 
 
 # ---- trees ----
@@ -462,7 +462,7 @@ def test_small_leaves_are_removed():
             assert sorted(tree.sizes[tree.leaves].tolist()) == expected
 
 
-def test_leaves_without_rows_are_removed():
+def test_leaves_drop_rows_are_removed():
     """Nothing tells the rows of two clusters apart."""
     truth = np.arange(300) % 5
     X = np.random.default_rng(0).standard_normal((5, 3))[np.minimum(truth, 3)]
@@ -504,7 +504,7 @@ def test_rows_of_the_same_category_stay_together():
         kinds = np.array(list("pqrst"), dtype=object)[(truth + rng.integers(0, 2, 400)) % 5]
         kinds[rng.random(400) < 0.15] = None
         table = pd.DataFrame({"a": kinds, "z": rng.standard_normal(400) + truth})
-        tree = Taxarbor(10, max_features=1, random_state=0).fit(table).hierarchy_
+        tree = Taxarbor(10, max_features=1, random_state=0).fit(table).taxonomy_
         for node in range(1, tree.n_nodes):
             for reason in tree.reasons(node):
                 if reason.threshold is not None and reason.categories:

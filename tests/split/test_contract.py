@@ -9,8 +9,8 @@ import pickle
 import numpy as np
 import pytest
 
-from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split
+from taxarbor.tree import TreeBuilder
 
 BOTH = Regularizer("group+exclusive", 0.03, 0.02, True)
 GROUP = Regularizer("group", 0.003, 0.0, True)
@@ -128,7 +128,7 @@ def test_kinds_and_types_agree(rows_of, task_of, same_partition, splitter):
 
 def routed(X, found):
     """Where a tree of this one split sends the rows."""
-    builder = HierarchyBuilder(X.shape[0])
+    builder = TreeBuilder(X.shape[0])
     builder.add_split(0, found.labels, found.rule)
     return builder.freeze().predict(X)
 

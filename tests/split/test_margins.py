@@ -6,11 +6,11 @@ import pytest
 from taxarbor._errors import InputError
 from taxarbor._types import Status
 from taxarbor.assign import size_bounds
-from taxarbor.hierarchy import LinearRule
 from taxarbor.optim import HingeLoss
 from taxarbor.rows import as_rows
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split, SplitTask
 from taxarbor.split._margins import KINDS
+from taxarbor.tree import LinearRule
 
 BALANCE = (0.5, 1.5)
 STRENGTHS = {"raw": (0.5, 0.3), "relative": (0.03, 0.02)}

@@ -17,9 +17,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taxarbor import HMMC, Hierarchy, TableEncoder, TableWarning, Taxarbor
+from taxarbor import HMMC, TableEncoder, TableWarning, Taxarbor, Taxonomy
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor.hierarchy._encoding import Encoding
+from taxarbor.tables._encoding import Encoding
 
 quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 
@@ -162,7 +162,7 @@ def test_masks_are_gaps_wherever_they_come():
         found = Taxarbor(3, random_state=0).fit(masked)
         np.testing.assert_array_equal(found.labels_, want.labels_)
         np.testing.assert_array_equal(want.predict(masked), want.predict(gaps))
-        np.testing.assert_array_equal(want.hierarchy_.predict(masked), want.predict(gaps))
+        np.testing.assert_array_equal(want.taxonomy_.predict(masked), want.predict(gaps))
         for model in (Taxarbor, HMMC):
             with pytest.raises(InputError, match="NaN"):
                 model(3, encoder=None).fit(masked)
@@ -196,13 +196,13 @@ def test_dates_and_times_are_no_numbers():
         for name in (["x", "d"], ["d"]):
             with pytest.raises(InputTypeError, match=told):
                 Taxarbor(2, encoder=None).fit(table[name])
-        for ask in (plain.predict, plain.hierarchy_.predict):
+        for ask in (plain.predict, plain.taxonomy_.predict):
             with pytest.raises(InputTypeError, match=told):
                 ask(table)
         with pytest.raises(InputError, match=r"'d' of X .*, where a number is expected"):
             holes.predict(table)
         with pytest.warns(TableWarning, match=r"left out: d \((dates|times)"):
-            assert Taxarbor(2).fit(table).hierarchy_.encoding is not None
+            assert Taxarbor(2).fit(table).taxonomy_.encoding is not None
     array = np.array([days, days], dtype="datetime64[D]").T
     for table in (array, array - array[0], np.ma.array(array), [*array]):
         for encoder in ("auto", None):
@@ -331,12 +331,12 @@ def test_cosine():
 def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
     cars = make_cars()
     model = kind(5, random_state=0).fit(cars)
-    tree = model.hierarchy_
+    tree = model.taxonomy_
     assert (model.predict(cars) == model.labels_).mean() > (0.999 if kind is Taxarbor else 0.9)
     assert model.n_features_in_ == 8
     assert tree.n_features == 7
     tree.save(tmp_path / "cars.taxarbor")
-    for same in (Hierarchy.load(tmp_path / "cars.taxarbor"), pickle.loads(pickle.dumps(tree))):
+    for same in (Taxonomy.load(tmp_path / "cars.taxarbor"), pickle.loads(pickle.dumps(tree))):
         np.testing.assert_array_equal(same.predict(cars), model.predict(cars))
         np.testing.assert_array_equal(same.missing, tree.missing)
         assert same.encoding.to_dict() == tree.encoding.to_dict()
@@ -365,10 +365,10 @@ def test_it_says_what_it_did_to_a_table_once():
     with pytest.warns(TableWarning, match=r"gaps in .*scaled.*left out: car_id .*name.*sold"):
         Taxarbor(4, random_state=0).fit(make_cars())
     X = np.arange(40.0).reshape(20, 2)
-    assert Taxarbor(2).fit(X).hierarchy_.encoding is None
+    assert Taxarbor(2).fit(X).taxonomy_.encoding is None
     X[3, 1] = np.nan
     with pytest.warns(TableWarning, match=r"gaps in 1 of 2 columns .* 2\.5 % of the cells"):
-        tree = Taxarbor(2).fit(X).hierarchy_
+        tree = Taxarbor(2).fit(X).taxonomy_
     assert tree.missing[0].tolist() == [0.0, 0.05]
     with pytest.raises(InputError, match="NaN"):
         Taxarbor(2, encoder=None).fit(X)
@@ -377,7 +377,7 @@ def test_it_says_what_it_did_to_a_table_once():
 def test_a_tree_of_a_pipeline_can_be_brought_back():
     cars = make_cars()
     pipeline = make_pipeline(TableEncoder(), Taxarbor(4, random_state=0)).fit(cars)
-    tree = pipeline[0].decode(pipeline[-1].hierarchy_, cars)
+    tree = pipeline[0].decode(pipeline[-1].taxonomy_, cars)
     np.testing.assert_array_equal(tree.predict(cars), pipeline[-1].labels_)
     assert "origin" in tree.to_text()
 
@@ -393,7 +393,7 @@ def test_a_category_weighs_as_much_as_a_number():
         for name in "fg":  # which tell nothing
             frame[name] = rng.choice(list("uvwxyz"), 400)
         model = Taxarbor(4, random_state=0).fit(frame)
-        encoding = model.hierarchy_.encoding
+        encoding = model.taxonomy_.encoding
         Z = encoding.encode(frame).data
         variances = np.bincount(encoding.owner, (Z - Z.mean(axis=0)).var(axis=0))
         np.testing.assert_allclose(variances, 1.0)
@@ -451,7 +451,7 @@ def test_gaps_in_new_rows_of_a_tree_that_has_seen_none():
     want = model.predict(filled).tolist()
     for rows in (new, np.ma.masked_invalid(new), sparse.csr_array(new)):
         assert model.predict(rows).tolist() == want
-        assert model.hierarchy_.predict(rows).tolist() == want
+        assert model.taxonomy_.predict(rows).tolist() == want
     with pytest.raises(InputError, match="NaN"):
         Taxarbor(2, encoder=None).fit(X).predict(new)
     with pytest.raises(InputError, match="infinity"):
@@ -489,13 +489,13 @@ def test_penguins_and_passengers():
         model = Taxarbor(5, random_state=0).fit(penguins)
     # Gentoos are a branch of their own.
     gentoo = (species == "Gentoo").to_numpy()
-    tree = model.hierarchy_
+    tree = model.taxonomy_
     first = max((tree.rows(node) for node in tree.children(0)), key=lambda r: gentoo[r].mean())
     assert gentoo[first].mean() > 0.99
     assert gentoo[first].sum() > 0.99 * gentoo.sum()
     passengers = read_arff(40945, "data-v1-dl-16826755.arff.gz")
     with pytest.warns(TableWarning, match="left out: name .text, 1,307 different values"):
-        tree = Taxarbor(6, random_state=0).fit(passengers).hierarchy_
+        tree = Taxarbor(6, random_state=0).fit(passengers).taxonomy_
     used = {column.name for column in tree.encoding.columns}
     assert used >= {"pclass", "sex", "age", "fare", "embarked"}
     assert used.isdisjoint({"name", "ticket", "cabin", "home.dest"})

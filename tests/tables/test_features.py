@@ -8,11 +8,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from taxarbor import FileFormatError, Hierarchy, TableEncoder, Taxarbor
+from taxarbor import FileFormatError, TableEncoder, Taxarbor, Taxonomy
 from taxarbor._errors import InputError
 from taxarbor.explain import explain
-from taxarbor.hierarchy import _file
-from taxarbor.trust import assess
+from taxarbor.stability import assess
+from taxarbor.taxonomy import _file
 
 pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 
@@ -25,7 +25,7 @@ def rng():
 def test_a_tree_finds_plain_columns_by_name(rng):
     X = pd.DataFrame(rng.normal(size=(80, 3)) * [1.0, 1000.0, 10.0], columns=list("abc"))
     model = Taxarbor(3, random_state=0).fit(X)
-    tree = model.hierarchy_
+    tree = model.taxonomy_
     for table in (X[["c", "b", "a"]], pl.from_pandas(X[["b", "c", "a"]])):
         np.testing.assert_array_equal(tree.predict(table), model.labels_)
     with pytest.raises(InputError, match="lacks columns that the tree was grown on: 'a'"):
@@ -36,7 +36,7 @@ def test_an_array_that_is_too_narrow_is_refused(rng):
     X = pd.DataFrame(
         {"a": rng.normal(size=60), "b": rng.normal(size=60), "o": list("xyz") * 20}
     )
-    tree = Taxarbor(2, random_state=0).fit(X).hierarchy_
+    tree = Taxarbor(2, random_state=0).fit(X).taxonomy_
     with pytest.raises(InputError, match=r"X has 2 features, but the table .* had 3"):
         tree.predict(X[["a", "b"]].to_numpy())
 
@@ -44,7 +44,7 @@ def test_an_array_that_is_too_narrow_is_refused(rng):
 def test_columns_without_names_keep_their_numbers(rng):
     X = rng.normal(size=(80, 3))
     X[:, 0], X[:40, 2] = np.nan, X[:40, 2] + 9.0
-    tree = Taxarbor(2, random_state=0).fit(X).hierarchy_
+    tree = Taxarbor(2, random_state=0).fit(X).taxonomy_
     assert str(tree.reasons(1)[0]).startswith("x2 ")
     assert tree.encoding.dropped == (("x0", "empty"),)
 
@@ -54,7 +54,11 @@ def test_refits_know_which_features_are_one_column(rng):
     codes = np.where(group, rng.integers(0, 6, (3, 600)), rng.integers(6, 12, (3, 600)))
     X = pd.DataFrame(dict(zip("opq", letters[codes], strict=True)))
     model = Taxarbor(2, max_features=1, random_state=0).fit(X)
-    assert assess(model, X, n_refits=5, random_state=0).trust.came_back.tolist() == [5, 5, 5]
+    assert assess(model, X, n_refits=5, random_state=0).stability.n_recovered.tolist() == [
+        5,
+        5,
+        5,
+    ]
 
 
 def test_a_far_row_of_great_weight_is_a_group(rng):
@@ -66,7 +70,10 @@ def test_a_far_row_of_great_weight_is_a_group(rng):
     copies = Taxarbor(3, random_state=0).fit(np.repeat(X, weights, axis=0))
     np.testing.assert_array_equal(np.repeat(found.labels_, weights), copies.labels_)
     weights[-1] = 1
-    assert Taxarbor(3, random_state=0).fit(X, sample_weight=weights).hierarchy_.weights[-1] == 0
+    assert (
+        Taxarbor(3, random_state=0).fit(X, sample_weight=weights).taxonomy_.tree.weights[-1]
+        == 0
+    )
 
 
 def test_words_hold_for_rows_that_were_placed_afterwards():
@@ -74,7 +81,7 @@ def test_words_hold_for_rows_that_were_placed_afterwards():
     own = np.concatenate([rng.normal(size=20), rng.normal(size=20) + 9.0])
     X = np.append(own, np.linspace(0.0, 9.0, 200))[:, None]
     weights = np.append(np.ones(40), np.zeros(200))
-    tree = Taxarbor(2, random_state=0).fit(X, sample_weight=weights).hierarchy_
+    tree = Taxarbor(2, random_state=0).fit(X, sample_weight=weights).taxonomy_
     threshold = tree.reasons(1)[0].threshold
     low, high = sorted((X[tree.rows(node)] for node in (1, 2)), key=np.mean)
     assert low.max() <= threshold < high.min()
@@ -96,14 +103,14 @@ def test_directions_are_of_numbers(rng):
     with pytest.raises(InputError, match='scale must be "auto" or None where rows are brought'):
         TableEncoder(metric="cosine", scale="standard").fit(X[["kg", "hp"]])
     numbers = X[["kg", "hp"]].round()
-    tree = Taxarbor(2, encoder=TableEncoder(metric="cosine")).fit(numbers).hierarchy_
+    tree = Taxarbor(2, encoder=TableEncoder(metric="cosine")).fit(numbers).taxonomy_
     assert all(reason.have is None for node in (1, 2) for reason in tree.reasons(node))
 
 
 def test_odd_cells_and_types(rng):
     rows = [[float(rng.normal()), "ab"[row % 2]] for row in range(60)]
     model = Taxarbor(2, random_state=0).fit(rows)
-    assert [one.kind for one in model.hierarchy_.encoding.columns] == ["number", "category"]
+    assert [one.kind for one in model.taxonomy_.encoding.columns] == ["number", "category"]
     np.testing.assert_array_equal(model.predict(rows), model.labels_)
     days = pd.date_range("2020-01-01", periods=60)
     X = pd.DataFrame({"a": rng.normal(size=60), "o": list("xyz") * 20, "t": days})
@@ -128,7 +135,7 @@ def test_a_value_called_unknown_is_no_gap(rng):
         X = pd.DataFrame({"o": np.array(["unknown", "yes", "no"], dtype=object)[group]})
         X["a"] = 0.1 * group + rng.normal(size=300)
         X.loc[::10, "o"] = None
-        told.append(Taxarbor(3, random_state=0).fit(X).hierarchy_.to_text())
+        told.append(Taxarbor(3, random_state=0).fit(X).taxonomy_.to_text())
     both = [text for text in told if 'o = "unknown"' in text]
     assert both
     assert any('o unknown or not "unknown"' in text for text in both)
@@ -144,7 +151,7 @@ def test_rows_in_another_order_are_doubted(rng):
 
 def test_damaged_encodings_are_refused(rng, tmp_path):
     X = pd.DataFrame({"a": rng.normal(size=60), "o": list("xyz") * 20})
-    tree = Taxarbor(2, random_state=0).fit(X).hierarchy_
+    tree = Taxarbor(2, random_state=0).fit(X).taxonomy_
     values = (10**12, -1, 7.5, "x", None, [], [1, None, {}], {"a": 1}, True, 1e300)
     n_refused = 0
     for _ in range(200):
@@ -158,7 +165,7 @@ def test_damaged_encodings_are_refused(rng, tmp_path):
         with (tmp_path / "bad").open("wb") as file:
             _file._write_archive(file, arrays)
         try:
-            loaded = Hierarchy.load(tmp_path / "bad")
+            loaded = Taxonomy.load(tmp_path / "bad")
         except FileFormatError:
             n_refused += 1
             continue

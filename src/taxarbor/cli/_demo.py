@@ -12,7 +12,7 @@ from taxarbor.cli import _options as opt
 from taxarbor.cli._shell import say_json, say_lines
 
 if TYPE_CHECKING:
-    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.taxonomy import Taxonomy
 
 PAGE = Path("demo.html")
 CLUSTERS = 12
@@ -39,21 +39,21 @@ def demo(
     check_outputs((output,), (), force=force)
     rows, reference, X, names, page, truth = _animals() if data == "animals" else _digits()
     begun = time.perf_counter()
-    tree = Taxarbor(CLUSTERS, random_state=0).fit(X).hierarchy_.rename_features(names)
+    taxonomy = Taxarbor(CLUSTERS, random_state=0).fit(X).taxonomy_.rename_features(names)
     seconds = time.perf_counter() - begun
-    scores = score_hierarchy(tree, page["classes"])
+    scores = score_hierarchy(taxonomy, page["classes"])
     if truth is not None:  # each row is a leaf of it: only the trees as such can be compared
-        scores = score_hierarchy(tree, page["row_names"], truth) | scores
+        scores = score_hierarchy(taxonomy, page["row_names"], truth) | scores
     refuse_late(output, force=force)
-    report(tree, X, output, **page)
+    report(taxonomy, X, output, **page)
     if as_json:
-        facts = {"data": data, **model_facts(tree), "seconds": seconds, "scores": scores}
+        facts = {"data": data, **model_facts(taxonomy), "seconds": seconds, "scores": scores}
         say_json(facts | {"report": output, "notes": []})
         return
-    typer.echo(f"{rows}, no labels: {tree.n_leaves} clusters in {seconds:.2f} s.")
+    typer.echo(f"{rows}, no labels: {taxonomy.tree.n_leaves} clusters in {seconds:.2f} s.")
     typer.echo("Each line says what leads into its branch.\n")
-    below = _members(tree, page["row_names"], page["classes"])
-    say(draw_tree(tree, max_nodes=tree.n_nodes, below=below))
+    below = _members(taxonomy, page["row_names"], page["classes"])
+    say(draw_tree(taxonomy, max_nodes=taxonomy.tree.n_nodes, below=below))
     say_scores(scores, f"{reference}, which it has not seen")
     say_lines(f"\nThe same to look at: {output}")
 
@@ -64,13 +64,13 @@ def _animals() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:
     from taxarbor.metrics import ClassTree
 
     animals = load_animals()
-    tree = ClassTree.read(animals.tree)
-    classes = tree.ancestors_of(animals.names, DEPTH)
+    taxonomy = ClassTree.read(animals.tree)
+    classes = taxonomy.ancestors_of(animals.names, DEPTH)
     page = {"title": "Animals, divided by their attributes", "classes": classes}
     page |= {"row_names": animals.names}
     rows = f"{len(animals.names)} animals, {len(animals.feature_names)} attributes"
     X = animals.X / animals.X.max(axis=0)
-    return rows, "the biological classification", X, animals.feature_names, page, tree
+    return rows, "the biological classification", X, animals.feature_names, page, taxonomy
 
 
 def _digits() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:
@@ -88,11 +88,11 @@ def _digits() -> tuple[str, str, Any, tuple[str, ...], dict[str, Any], Any]:
     return rows, "what the digits were meant to be", digits.data, names, page, None
 
 
-def _members(tree: "Hierarchy", row_names: Any, classes: list[str]) -> dict[int, str]:
+def _members(taxonomy: "Taxonomy", row_names: Any, classes: list[str]) -> dict[int, str]:
     """Name some rows of each cluster; of those without names, the classes and how many."""
     members = {}
-    for leaf in tree.leaves.tolist():
-        rows = tree.rows(leaf)
+    for leaf in taxonomy.tree.leaves.tolist():
+        rows = taxonomy.tree.rows(leaf)
         if row_names is not None:
             members[leaf] = some(sorted(row_names[row] for row in rows), 6)
         else:

@@ -15,10 +15,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from taxarbor._atomic import may_write, write_atomically
 from taxarbor._errors import InputError, missing_extra
 from taxarbor._types import Array, IndexArray
 from taxarbor.cli._shell import say_data
-from taxarbor.hierarchy._whole import may_write, write_whole
 from taxarbor.tables import Table
 
 STDIN = STDOUT = "-"
@@ -125,7 +125,7 @@ class CsvText(io.StringIO):
 def write_text(path: Path, text: str, *, force: bool) -> None:
     """Write a file in UTF-8; one that is there is replaced only if ``force`` is given."""
     refuse_late(path, force=force)
-    write_whole(path, lambda file: file.write(as_bytes(text)))
+    write_atomically(path, lambda file: file.write(as_bytes(text)))
 
 
 def check_labels_name(path: Path | None, *, proba: bool = False) -> None:
@@ -180,7 +180,7 @@ def write_labels(
                 file.write(as_bytes(text))
 
     refuse_late(path, force=force)
-    write_whole(path, write)
+    write_atomically(path, write)
 
 
 def _lines(

@@ -136,13 +136,13 @@ def fit(
     )
     fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, beside)
     files.refuse_late(model, force=force)
-    fitted.tree.save(model)
+    fitted.taxonomy.save(model)
     if labels is not None:
         files.write_labels(labels, estimator.labels_, table, force=force)
     scores = None
     if table.labels is not None:
         with noted(notes):
-            scores = score_hierarchy(fitted.tree, table.labels)
+            scores = score_hierarchy(fitted.taxonomy, table.labels)
     if page is not None:
         files.refuse_late(page, force=force)
         with noted(notes):
@@ -151,9 +151,9 @@ def fit(
             notes.append(f"there is no browser here; open {page} in one")
     written = {"model": model, "labels": labels, "report": page}
     if as_json:
-        document = {"data": data, "method": method, **model_facts(fitted.tree)}
-        if fitted.tree.trust is not None:
-            document["verdict"] = fitted.tree.trust.curve.verdict()
+        document = {"data": data, "method": method, **model_facts(fitted.taxonomy)}
+        if fitted.taxonomy.stability is not None:
+            document["verdict"] = fitted.taxonomy.stability.curve.verdict()
         dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
         document |= {"seconds": fitted.seconds, "dropped": dropped, "scores": scores}
         say_json(document | {"notes": notes} | written)
@@ -203,8 +203,10 @@ def _write_page(page: Path, fitted: "Fitted", table: "Table", title: str) -> Non
     from taxarbor.sources import open_source
 
     X: Any = open_source(table.X)
-    X = as_features(fitted.tree, table) if X.in_memory else X
-    report(fitted.tree, X, page, row_names=table.row_names, classes=table.labels, title=title)
+    X = as_features(fitted.taxonomy, table) if X.in_memory else X
+    report(
+        fitted.taxonomy, X, page, row_names=table.row_names, classes=table.labels, title=title
+    )
 
 
 def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -237,19 +239,21 @@ def _say(
 ) -> None:
     from taxarbor.cli._render import say_scores, say_tree, say_verdict
 
-    tree, n_dropped = fitted.tree, len(fitted.dropped)
-    n_used = tree.n_features if tree.encoding is None else len(tree.encoding.columns)
+    taxonomy, n_dropped = fitted.taxonomy, len(fitted.dropped)
+    n_used = (
+        taxonomy.n_features if taxonomy.encoding is None else len(taxonomy.encoding.columns)
+    )
     left_out = f" ({n_dropped} left out)" if n_dropped else ""
     say_lines(
-        f"{_name(data)}: {counted(tree.n_rows, 'row')}, {counted(n_used or 0, 'column')}"
-        f"{left_out}\n{counted(tree.n_leaves, 'cluster')} in {fitted.seconds:.2f} s -> "
+        f"{_name(data)}: {counted(taxonomy.tree.n_rows, 'row')}, {counted(n_used or 0, 'column')}"
+        f"{left_out}\n{counted(taxonomy.tree.n_leaves, 'cluster')} in {fitted.seconds:.2f} s -> "
         f"{written['model']}\n"
     )
-    say_tree(tree, FIRST_LEVELS, max_nodes=FIRST_LINES)
-    if tree.height > FIRST_LEVELS or tree.n_nodes > FIRST_LINES:
+    say_tree(taxonomy, FIRST_LEVELS, max_nodes=FIRST_LINES)
+    if taxonomy.tree.height > FIRST_LEVELS or taxonomy.tree.n_nodes > FIRST_LINES:
         say_lines("(the first levels; taxarbor show has all of it)")
-    if tree.trust is not None and tree.n_leaves > 1:  # else a note says it
-        say_verdict(tree.trust)
+    if taxonomy.stability is not None and taxonomy.tree.n_leaves > 1:  # else a note says it
+        say_verdict(taxonomy.stability)
     if scores is not None:
         say_scores(scores)
     for what in ("labels", "report"):

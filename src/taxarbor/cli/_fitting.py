@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from taxarbor._errors import InputError, TableWarning, counted
+from taxarbor._frames import is_plain
 from taxarbor._types import Array
 from taxarbor.cli._reading import (
     as_frame,
@@ -17,11 +18,10 @@ from taxarbor.cli._reading import (
 )
 from taxarbor.cli._shell import noted
 from taxarbor.estimators import HMMC, Taxarbor
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import is_plain
-from taxarbor.hierarchy._checks import all_finite
+from taxarbor.rows._checks import all_finite
 from taxarbor.tables import Table, TableEncoder
 from taxarbor.tables._profile import AS_DATES, AS_IDENTIFIER
+from taxarbor.taxonomy import Taxonomy
 
 METHODS: dict[str, type[Any]] = {"taxarbor": Taxarbor, "hmmc": HMMC}
 OPTIONS = {
@@ -35,7 +35,7 @@ MODELS = {kind.__name__: kind for kind in METHODS.values()}
 class Fitted(NamedTuple):
     """A tree with the table's names, how long it took, and why columns are left out."""
 
-    tree: Hierarchy
+    taxonomy: Taxonomy
     seconds: float
     dropped: tuple[tuple[str, str], ...]
 
@@ -78,35 +78,44 @@ def fit_table(table: Table, estimator: Any, notes: list[str], beside: dict[str, 
     warned: list[str] = []
     with noted(warned, but=TableWarning):
         given = {name: values for name, values in beside.items() if values is not None}
-        tree = estimator.fit(X, **given).hierarchy_
+        taxonomy = estimator.fit(X, **given).taxonomy_
     seconds, dropped = time.perf_counter() - begun, table.dropped
     if names is not None:
-        tree = tree.rename_features(names)
-    if (encoding := tree.encoding) is not None:
+        taxonomy = taxonomy.rename_features(names)
+    if (encoding := taxonomy.encoding) is not None:
         notes += encoding.notes
-        tree = replace(tree, encoding=replace(encoding, dropped=(*dropped, *encoding.dropped)))
+        taxonomy = replace(
+            taxonomy, encoding=replace(encoding, dropped=(*dropped, *encoding.dropped))
+        )
         for name, why in encoding.dropped:
             reason = OPTIONS.get(why, why.replace("embedding=", "--embedding "))
             dropped += ((name, reason),)
     n_excluded = 0
-    if tree.weights is not None:  # noise has a note of its own
-        n_excluded = int((tree.weights[tree.rows(tree.root)] == 0.0).sum())
+    if taxonomy.tree.weights is not None:  # noise has a note of its own
+        n_excluded = int(
+            (taxonomy.tree.weights[taxonomy.tree.rows(taxonomy.tree.root)] == 0.0).sum()
+        )
         n_excluded -= 0 if weights is None else int(np.count_nonzero(weights == 0.0))
     elif weights is None:  # of rows in blocks only the counts are known
-        n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
+        n_excluded = round(
+            float(
+                taxonomy.tree.sizes[taxonomy.tree.root]
+                - taxonomy.tree.node_weights[taxonomy.tree.root]
+            )
+        )
     if n_excluded > 0:
         outliers = f"{counted(n_excluded, 'row')} far from all others, or without a value"
         notes.append(f"{outliers}, excluded from the fit")
-    if tree.n_noise:
-        noise = counted(tree.n_noise, "row is", "rows are")
+    if taxonomy.tree.n_noise:
+        noise = counted(taxonomy.tree.n_noise, "row is", "rows are")
         notes.append(f"{noise} set apart, far from all clusters")
     notes += warned
-    return Fitted(tree, seconds, dropped)
+    return Fitted(taxonomy, seconds, dropped)
 
 
-def restore_model(table: Table, tree: Hierarchy) -> Any:
+def restore_model(table: Table, taxonomy: Taxonomy) -> Any:
     """Return the fitted estimator that a tree came from, for the table it was fitted to."""
-    made_by = dict(tree.made_by or {})
+    made_by = dict(taxonomy.made_by or {})
     kind = MODELS.get(str(made_by.pop("estimator", "")))
     made_by.pop("embedding", None)  # of its fit
     if kind is None:
@@ -115,12 +124,16 @@ def restore_model(table: Table, tree: Hierarchy) -> Any:
         if isinstance(made_by.get("encoder"), dict):
             made_by["encoder"] = TableEncoder(**made_by["encoder"])
         if made_by.get("n_clusters") is not None:
-            made_by["n_clusters"] = tree.n_leaves  # it may have been cut since
+            made_by["n_clusters"] = taxonomy.tree.n_leaves  # it may have been cut since
         model = kind(**made_by)
     except TypeError as error:
         message = f"the model was fitted with parameters that are not known here: {error}"
         raise InputError(message) from error
-    model.hierarchy_, model.labels_, model.n_features_in_ = tree, tree.labels, table.X.shape[1]
+    model.taxonomy_, model.labels_, model.n_features_in_ = (
+        taxonomy,
+        taxonomy.tree.labels,
+        table.X.shape[1],
+    )
     if not is_plain(table.X) and table.feature_names is not None:
         model.feature_names_in_ = np.array(table.feature_names, dtype=object)
     return model

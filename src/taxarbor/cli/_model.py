@@ -13,14 +13,14 @@ from taxarbor.cli._shell import answer, noted, say_data, say_json, say_lines
 
 if TYPE_CHECKING:
     from taxarbor.explain import Explanation
-    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.taxonomy import Taxonomy
 
 Kind: TypeAlias = Literal["json", "newick", "dot", "linkage", "csv"]
 SUFFIXES: dict[str, Kind] = {
     **{".json": "json", ".csv": "csv"},
     **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
 }
-NODE_TRUST = ("came_back", "apart", "rule_came_back", "left_out", "is_stable")
+NODE_TRUST = ("n_recovered", "apart", "n_rule_recovered", "left_out", "is_stable")
 """What an assessment says of each node."""
 
 
@@ -38,19 +38,22 @@ def show(
     from taxarbor.cli._reading import load_model
     from taxarbor.cli._render import describe_model, model_facts, say_tree
 
-    tree = load_model(model, n_clusters)
+    taxonomy = load_model(model, n_clusters)
     if as_json:
-        facts = model_facts(tree) | _table_facts(tree)
-        say_json({"model": facts, "nodes": _nodes(tree, depth, top)})
+        facts = model_facts(taxonomy) | _table_facts(taxonomy)
+        say_json({"model": facts, "nodes": _nodes(taxonomy, depth, top)})
     else:
-        say_lines(describe_model(tree))
-        say_tree(tree, depth, top)
+        say_lines(describe_model(taxonomy))
+        say_tree(taxonomy, depth, top)
 
 
-def _table_facts(tree: "Hierarchy") -> dict[str, Any]:
+def _table_facts(taxonomy: "Taxonomy") -> dict[str, Any]:
     """Return what made a model, and the columns that it uses and leaves out."""
-    facts: dict[str, Any] = {"made_by": tree.made_by, "feature_names": tree.feature_names}
-    if (encoding := tree.encoding) is not None:
+    facts: dict[str, Any] = {
+        "made_by": taxonomy.made_by,
+        "feature_names": taxonomy.feature_names,
+    }
+    if (encoding := taxonomy.encoding) is not None:
         facts["columns"] = [
             {"column": one.label, "missing": one.missing} for one in encoding.columns
         ]
@@ -61,19 +64,19 @@ def _table_facts(tree: "Hierarchy") -> dict[str, Any]:
     return facts
 
 
-def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
+def _nodes(taxonomy: "Taxonomy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
     """Return the nodes in a list, parents first: nested JSON would end at some depth."""
-    from taxarbor.hierarchy._words import count_leaves
+    from taxarbor.taxonomy._text import count_leaves
 
-    n_leaves = count_leaves(tree)
-    number = {int(leaf): label for label, leaf in enumerate(tree.leaves)}
+    n_leaves = count_leaves(taxonomy)
+    number = {int(leaf): label for label, leaf in enumerate(taxonomy.tree.leaves)}
     return [
         {
             "node": node,
-            "parent": tree.parent(node),
-            "children": list(tree.children(node)),
-            "depth": int(tree.depth[node]),
-            "n_rows": int(tree.sizes[node]),
+            "parent": taxonomy.tree.parent(node),
+            "children": list(taxonomy.tree.children(node)),
+            "depth": int(taxonomy.tree.depth[node]),
+            "n_rows": int(taxonomy.tree.sizes[node]),
             "n_clusters": n_leaves[node],
             "cluster": number.get(node),
             "reasons": [
@@ -81,11 +84,11 @@ def _nodes(tree: "Hierarchy", depth: int | None, n_top: int) -> list[dict[str, A
                     **{"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight},
                     **{"threshold": r.threshold, "words": str(r)},
                 }
-                for r in tree.reasons(node, n_top)
+                for r in taxonomy.reasons(node, n_top)
             ],
         }
-        for node in range(tree.n_nodes)
-        if depth is None or tree.depth[node] <= depth
+        for node in range(taxonomy.tree.n_nodes)
+        if depth is None or taxonomy.tree.depth[node] <= depth
     ]
 
 
@@ -127,21 +130,21 @@ def export(
         say_lines(f"{kind} -> {output}")
 
 
-def _text(tree: "Hierarchy", kind: Kind) -> str:
+def _text(taxonomy: "Taxonomy", kind: Kind) -> str:
     from taxarbor.cli._files import CsvText
     from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
 
     if kind == "json":
-        return to_json(tree) + "\n"
+        return to_json(taxonomy) + "\n"
     if kind == "newick":
-        return to_newick(tree) + "\n"
+        return to_newick(taxonomy) + "\n"
     if kind == "dot":
-        return to_dot(tree)
+        return to_dot(taxonomy)
     if kind == "csv":
         buffer = CsvText()
-        to_frame(tree).to_csv(buffer, index=False, lineterminator="\r\n")
+        to_frame(taxonomy).to_csv(buffer, index=False, lineterminator="\r\n")
         return buffer.getvalue()
-    lines = [("a", "b", "height", "size"), *to_linkage(tree).astype(int).tolist()]
+    lines = [("a", "b", "height", "size"), *to_linkage(taxonomy).astype(int).tolist()]
     return "".join(",".join(map(str, line)) + "\n" for line in lines)
 
 
@@ -169,16 +172,20 @@ def predict(
     output = files.as_file(output)
     files.check_labels_name(output, proba=proba)
     files.check_outputs((output,), (model, data), force=force)
-    tree = load_model(model, n_clusters)
-    if tree.rules[tree.root] is None and tree.n_leaves > 1:
+    taxonomy = load_model(model, n_clusters)
+    if taxonomy.tree.rules[taxonomy.tree.root] is None and taxonomy.tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels alone: it has no rules for new rows")
-    table = read_rows(tree, data, id_column=id_column, format=format)
-    labels, probabilities, notes = predict_rows(tree, table, proba=proba)
+    table = read_rows(taxonomy, data, id_column=id_column, format=format)
+    labels, probabilities, notes = predict_rows(taxonomy, table, proba=proba)
     if output is not None or not as_json:
         files.write_labels(output, labels, table, probabilities, force=force)
-    if proba and tree.temperature is None:
+    if proba and taxonomy.temperature is None:
         notes.append("probabilities are a rough guess until taxarbor assess measures them")
-    document: dict[str, Any] = {"output": output, "n_clusters": tree.n_leaves, "notes": notes}
+    document: dict[str, Any] = {
+        "output": output,
+        "n_clusters": taxonomy.tree.n_leaves,
+        "notes": notes,
+    }
     if as_json:
         document |= {"rows": table.row_names, "labels": labels.tolist()}
         if probabilities is not None:
@@ -206,24 +213,24 @@ def report(
     from taxarbor.cli import _files as files
     from taxarbor.cli._reading import read_own_rows
     from taxarbor.cli._render import say_scores
-    from taxarbor.hierarchy import Hierarchy
     from taxarbor.metrics import ClassTree, score_hierarchy
     from taxarbor.report import report as write_report
+    from taxarbor.taxonomy import Taxonomy
 
     if truth is not None and label_column is None:
         raise InputError("--truth is a tree of the rows' classes: give --label-column, too")
     files.check_outputs((output,), (model, data, truth), force=force)
-    tree = Hierarchy.load(model)
+    taxonomy = Taxonomy.load(model)
     classes = None if truth is None else ClassTree.read(truth)
     roles = {"id_column": id_column, "label_column": label_column, "format": format}
-    table, X = read_own_rows(tree, data, **roles)
-    if tree.feature_names is None and table.feature_names is not None:
-        tree = tree.rename_features(table.feature_names)
+    table, X = read_own_rows(taxonomy, data, **roles)
+    if taxonomy.feature_names is None and table.feature_names is not None:
+        taxonomy = taxonomy.rename_features(table.feature_names)
     notes, scores = [*table.notes], None
     files.refuse_late(output, force=force)
     with noted(notes):
         write_report(
-            tree,
+            taxonomy,
             X,
             output,
             row_names=table.row_names,
@@ -231,8 +238,8 @@ def report(
             truth=classes,
             title=files.heading(title, data),
         )
-        if table.labels is not None and tree.has_rows:
-            scores = score_hierarchy(tree, table.labels, classes)
+        if table.labels is not None and taxonomy.tree.has_rows:
+            scores = score_hierarchy(taxonomy, table.labels, classes)
     document = {"report": output, "scores": scores, "notes": notes}
     answer(document, as_json, f"report -> {output}")
     if scores is not None and not as_json:
@@ -263,23 +270,23 @@ def explain(
     from taxarbor.cli import _reading as reading
     from taxarbor.cli._render import describe_new_rows, say_node, say_nodes, say_rows
     from taxarbor.explain import explain as explain_tree
-    from taxarbor.hierarchy import Hierarchy
+    from taxarbor.taxonomy import Taxonomy
 
     if sum(choice is not None for choice in (node, row, new)) > 1:
         raise InputError("give one of --node, --row and --new")
     if str(data) == str(new) == "-":
         raise InputError("only one of DATA and --new can be standard input")
-    tree = Hierarchy.load(model)
-    wanted = None if node is None else _node_id(tree, node)
+    taxonomy = Taxonomy.load(model)
+    wanted = None if node is None else _node_id(taxonomy, node)
     roles = {"id_column": id_column, "label_column": label_column, "format": format}
-    table, X = reading.read_own_rows(tree, data, **roles)
+    table, X = reading.read_own_rows(taxonomy, data, **roles)
     fresh = None
     if new is not None:
-        fresh = reading.in_memory(reading.read_rows(tree, new, id_column=id_column))
+        fresh = reading.in_memory(reading.read_rows(taxonomy, new, id_column=id_column))
     why = explain_tree(
-        tree,
+        taxonomy,
         X,
-        feature_names=tree.feature_names or table.feature_names,
+        feature_names=taxonomy.feature_names or table.feature_names,
         row_names=table.row_names,
         classes=table.labels,
     )
@@ -292,9 +299,9 @@ def explain(
         document = why.row(_row_id(why, row))
         say = partial(say_rows, [document])
     elif fresh is not None:
-        missing = reading.count_missing(tree, fresh.X)
+        missing = reading.count_missing(taxonomy, fresh.X)
         notes += [*fresh.notes, *reading.describe_missing(missing)]
-        features = reading.as_features(tree, fresh)
+        features = reading.as_features(taxonomy, fresh)
         document = {"rows": describe_new_rows(why, features, fresh.row_names)}
         say = partial(say_rows, document["rows"])
     else:
@@ -305,21 +312,21 @@ def explain(
         say()
 
 
-def _node_id(tree: "Hierarchy", text: str) -> int:
+def _node_id(taxonomy: "Taxonomy", text: str) -> int:
     """Return a node by its number or, as c0, c1, ..., by its cluster's."""
     is_leaf, digits = text[:1] in "cC", text.removeprefix("c").removeprefix("C")
-    most = tree.n_leaves if is_leaf else tree.n_nodes
+    most = taxonomy.tree.n_leaves if is_leaf else taxonomy.tree.n_nodes
     if not (digits.isascii() and digits.isdigit() and int(digits) < most):
         raise InputError(
-            f"there is no node {text!r}: nodes are numbered 0 to {tree.n_nodes - 1}, clusters "
-            f"c0 to c{tree.n_leaves - 1}"
+            f"there is no node {text!r}: nodes are numbered 0 to {taxonomy.tree.n_nodes - 1}, clusters "
+            f"c0 to c{taxonomy.tree.n_leaves - 1}"
         )
-    return int(tree.leaves[int(digits)]) if is_leaf else int(digits)
+    return int(taxonomy.tree.leaves[int(digits)]) if is_leaf else int(digits)
 
 
 def _row_id(why: "Explanation", text: str) -> int | str:
     """Return the name of a row if it is one, else its number."""
-    n_rows = why.whole.n_rows
+    n_rows = why.whole.tree.n_rows
     n_called = (why.row_names or ()).count(text)
     if n_called == 1:
         return text
@@ -364,15 +371,15 @@ def assess(
     from taxarbor.cli._fitting import restore_model
     from taxarbor.cli._reading import find_embedding, in_memory, read_own_rows
     from taxarbor.cli._render import say_tree, say_verdict
-    from taxarbor.hierarchy import Hierarchy
-    from taxarbor.trust import assess as assess_model
+    from taxarbor.stability import assess as assess_model
+    from taxarbor.taxonomy import Taxonomy
 
     target = model if output is None else output
     sources = (data,) if output is None else (model, data)
     files.check_outputs((target,), sources, force=force or output is None)
-    tree = Hierarchy.load(model)
+    taxonomy = Taxonomy.load(model)
     roles = {"id_column": id_column, "label_column": label_column, "format": format}
-    table, _ = read_own_rows(tree, data, **roles)
+    table, _ = read_own_rows(taxonomy, data, **roles)
     notes = [*table.notes]
     whole = in_memory(table)
     is_verbose = int(sys.stderr.isatty())
@@ -380,9 +387,9 @@ def assess(
     options["embedding"] = find_embedding(data, embedding, format)
     with noted(notes):
         assessed = assess_model(
-            restore_model(whole, tree), whole.X, verbose=is_verbose, **options
+            restore_model(whole, taxonomy), whole.X, verbose=is_verbose, **options
         )
-    trust = assessed.trust
+    trust = assessed.stability
     assert trust is not None
     files.refuse_late(target, force=force or output is None)
     assessed.save(target)
@@ -394,7 +401,7 @@ def assess(
         "left_out": trust.left_out[0].item(),
         "nodes": [
             {"node": node} | {name: getattr(trust, name)[node].item() for name in NODE_TRUST}
-            for node in range(assessed.n_nodes)
+            for node in range(assessed.tree.n_nodes)
         ],
         "rows": trust.rows.tolist(),
         "curve": {name: values.tolist() for name, values in trust.curve._asdict().items()},
@@ -404,6 +411,6 @@ def assess(
     if not as_json:
         say_tree(assessed, None)
         say_verdict(trust)
-        if 1 < trust.suggested < assessed.n_leaves:
+        if 1 < trust.suggested < assessed.tree.n_leaves:
             say_lines(f"Show or predict these with --clusters {trust.suggested}.")
         say_lines(f"assessed model -> {target}")

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError, NamelessError, counted, some
+from taxarbor._frames import as_factor, is_plain, text_of
 from taxarbor._types import Array, IndexArray
 from taxarbor.cli._files import STDIN
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import as_factor, is_plain, text_of
-from taxarbor.hierarchy._route import expand
 from taxarbor.sources import open_source, stored_format
 from taxarbor.sources._local import LocalSource
 from taxarbor.sources._parquet import ParquetReader
 from taxarbor.sources._reader import as_texts, mark_columns
 from taxarbor.tables import Table, read_table
 from taxarbor.tables._table import as_labels
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._routing import expand
 
 MIN_AGREEMENT = 0.5
 """Share of rows that a model predicts as it has them, if they are those it was fitted on."""
@@ -217,25 +217,25 @@ def mark_table(table: Table, requested: Sequence[str], categories: Sequence[str]
     return replace(table, X=LocalSource(reader))
 
 
-def load_model(path: Path, n_clusters: int | None) -> Hierarchy:
+def load_model(path: Path, n_clusters: int | None) -> Taxonomy:
     """Return the tree in a file, with fewer clusters where a number is given."""
-    tree = Hierarchy.load(path)
-    if n_clusters is not None and n_clusters > tree.n_leaves:
-        most = f"at most {tree.n_leaves:,}, as many as the model has"
+    taxonomy = Taxonomy.load(path)
+    if n_clusters is not None and n_clusters > taxonomy.tree.n_leaves:
+        most = f"at most {taxonomy.tree.n_leaves:,}, as many as the model has"
         raise InputError(f"must be {most}; got {n_clusters:,}", "n_clusters")
-    return tree if n_clusters is None else tree.prune(n_clusters)
+    return taxonomy if n_clusters is None else taxonomy.prune(n_clusters)
 
 
-def model_columns(tree: Hierarchy) -> list[str] | None:
+def model_columns(taxonomy: Taxonomy) -> list[str] | None:
     """Return the names of the columns that a model uses, where it knows them."""
-    if tree.encoding is None:
-        return None if tree.feature_names is None else [*tree.feature_names]
-    names = dict.fromkeys(one.name for one in tree.encoding.columns)
-    return [*names] if tree.encoding.has_names else None
+    if taxonomy.encoding is None:
+        return None if taxonomy.feature_names is None else [*taxonomy.feature_names]
+    names = dict.fromkeys(one.name for one in taxonomy.encoding.columns)
+    return [*names] if taxonomy.encoding.has_names else None
 
 
 def read_rows(
-    tree: Hierarchy,
+    taxonomy: Taxonomy,
     path: Path,
     *,
     id_column: str | None = None,
@@ -243,7 +243,7 @@ def read_rows(
     format: str | None = None,
 ) -> Table:
     """Return rows with the columns of a model: by name where both have names, else in order."""
-    names, source = model_columns(tree), _as_input(path)
+    names, source = model_columns(taxonomy), _as_input(path)
     roles = {"id_column": id_column, "label_column": label_column}
     for option, column in roles.items():
         if column in (names or ()):
@@ -261,7 +261,9 @@ def read_rows(
             raise InputError(f"{message}{counted(len(names), 'column')}") from error
     if names is not None:
         return replace(table, dropped=())
-    if tree.encoding is None and has_typed_columns(table):  # of a matrix, which has no names
+    if taxonomy.encoding is None and has_typed_columns(
+        table
+    ):  # of a matrix, which has no names
         X: Any = table.X
         first = next(X.reader.blocks(use_threads=False)).load() if in_blocks else X
         numbers = [*first.select_dtypes(["number", "bool"]).columns]
@@ -272,22 +274,22 @@ def read_rows(
     return table
 
 
-def read_own_rows(tree: Hierarchy, path: Path, **options: str | None) -> tuple[Table, Any]:
+def read_own_rows(taxonomy: Taxonomy, path: Path, **options: str | None) -> tuple[Table, Any]:
     """Return the rows that a model was fitted on, and the same as its features.
 
     Rows in blocks stay as they are. A note says so if rows seem to be others.
     """
-    table = read_rows(tree, path, **options)
-    if (n_rows := open_source(table.X).n_rows) != tree.n_rows:
+    table = read_rows(taxonomy, path, **options)
+    if (n_rows := open_source(table.X).n_rows) != taxonomy.tree.n_rows:
         raise InputError(
             f"{path} has {counted(n_rows, 'row')}, and the model was fitted on "
-            f"{tree.n_rows:,}: give the same rows, in the same order"
+            f"{taxonomy.tree.n_rows:,}: give the same rows, in the same order"
         )
     if isinstance(table.X, LocalSource):
         return table, table.X
-    features = as_features(tree, table)
-    if tree.rules[tree.root] is not None and tree.has_rows:
-        share = float((tree.predict(features) == tree.labels).mean())
+    features = as_features(taxonomy, table)
+    if taxonomy.tree.rules[taxonomy.tree.root] is not None and taxonomy.tree.has_rows:
+        share = float((taxonomy.predict(features) == taxonomy.tree.labels).mean())
         if share < MIN_AGREEMENT:
             note = f"the model would put only {share:.0%} of these rows where it has them: "
             note += "are they those it was fitted on, in the same order?"
@@ -302,10 +304,10 @@ def in_memory(table: Table) -> Table:
     return replace(table, X=table.X.sample(table.X.n_rows, 0).table)
 
 
-def as_features(tree: Hierarchy, table: Table) -> Any:
+def as_features(taxonomy: Taxonomy, table: Table) -> Any:
     """Return the rows of a table in memory as a model's features, for all that follows."""
-    is_named = tree.encoding is not None and tree.encoding.has_names
-    return expand(as_frame(table) if is_named else table.X, tree)
+    is_named = taxonomy.encoding is not None and taxonomy.encoding.has_names
+    return expand(as_frame(table) if is_named else table.X, taxonomy)
 
 
 def as_frame(table: Table) -> Any:
@@ -318,29 +320,29 @@ def as_frame(table: Table) -> Any:
 
 
 def predict_rows(
-    tree: Hierarchy, table: Table, *, proba: bool
+    taxonomy: Taxonomy, table: Table, *, proba: bool
 ) -> tuple[IndexArray, Array | None, list[str]]:
     """Return the cluster of each row, probabilities if asked for, and notes."""
 
     def work(X: Any, rows: slice) -> tuple[tuple[Any, ...], Counter[tuple[str, str | None]]]:
-        features = as_features(tree, replace(table, X=X))
-        labels = tree.predict(features)
-        more = (tree.predict_proba(features).round(6),) if proba else ()
-        return (labels, *more), count_missing(tree, X)
+        features = as_features(taxonomy, replace(table, X=X))
+        labels = taxonomy.predict(features)
+        more = (taxonomy.predict_proba(features).round(6),) if proba else ()
+        return (labels, *more), count_missing(taxonomy, X)
 
     dtypes = [np.intp, np.float64] if proba else [np.intp]
     (labels, *more), counts = open_source(table.X).route(work, dtypes)
     return labels, more[0] if more else None, [*table.notes, *describe_missing(counts)]
 
 
-def count_missing(tree: Hierarchy, X: Any) -> Counter[tuple[str, str | None]]:
+def count_missing(taxonomy: Taxonomy, X: Any) -> Counter[tuple[str, str | None]]:
     """Count, by column, missing cells, as None, and each value that the model has not seen."""
     counts: Counter[tuple[str, str | None]] = Counter()
-    if tree.encoding is None or is_plain(X):
+    if taxonomy.encoding is None or is_plain(X):
         return counts
-    columns = {one.name: one for one in tree.encoding.columns}  # a date once
+    columns = {one.name: one for one in taxonomy.encoding.columns}  # a date once
     for one in columns.values():
-        cells = X[one.name] if tree.encoding.has_names else X.iloc[:, one.place]
+        cells = X[one.name] if taxonomy.encoding.has_names else X.iloc[:, one.place]
         counts[one.name, None] += int(cells.isna().sum())
         if one.kind != "category":
             continue

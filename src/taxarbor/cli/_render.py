@@ -17,12 +17,12 @@ from rich.text import Text
 from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
+from taxarbor._format import format_column
 from taxarbor.cli._shell import say_lines
-from taxarbor.hierarchy import Hierarchy, Trust
-from taxarbor.hierarchy._words import (
+from taxarbor.taxonomy import Stability, Taxonomy
+from taxarbor.taxonomy._text import (
     describe_decision,
     describe_rule,
-    format_column,
     outline,
     phrase,
 )
@@ -73,24 +73,24 @@ def plain(value: object) -> Text:
 
 
 def say_tree(
-    tree: Hierarchy, max_depth: int | None, n_top: int = 3, *, max_nodes: int | None = None
+    taxonomy: Taxonomy, max_depth: int | None, n_top: int = 3, *, max_nodes: int | None = None
 ) -> None:
     """Print a tree with reasons: guides and colours on a terminal, indented text elsewhere."""
-    most = tree.n_nodes if max_nodes is None else max_nodes
+    most = taxonomy.tree.n_nodes if max_nodes is None else max_nodes
     if stdout().is_terminal:
-        say(draw_tree(tree, max_depth=max_depth, n_top=n_top, max_nodes=most))
+        say(draw_tree(taxonomy, max_depth=max_depth, n_top=n_top, max_nodes=most))
     else:
-        typer.echo(tree.to_text(max_depth, n_top, max_nodes=most))
+        typer.echo(taxonomy.to_text(max_depth, n_top, max_nodes=most))
 
 
-def say_verdict(trust: Trust) -> None:
+def say_verdict(trust: Stability) -> None:
     """Print how many clusters to keep, and where refits send the rows left out."""
     verdict = trust.curve.verdict()
     typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.\n{trust.describe_left_out()}")
 
 
 def draw_tree(
-    tree: Hierarchy,
+    taxonomy: Taxonomy,
     *,
     max_depth: int | None = None,
     n_top: int = 3,
@@ -99,25 +99,25 @@ def draw_tree(
 ) -> Tree:
     """Return a tree of lines such as ``age above 41  12 rows  c2``, and more below some."""
     drawn: list[Tree] = []  # the path from the root to the last line
-    for depth, node, reasons, label in outline(tree, max_depth, n_top, max_nodes):
+    for depth, node, reasons, label in outline(taxonomy, max_depth, n_top, max_nodes):
         if node is None:
             drawn[0].add(Text(label, "dim"))
             continue
-        text = Text("all" if node == tree.root else f"node {node}", "bold")
+        text = Text("all" if node == taxonomy.tree.root else f"node {node}", "bold")
         if reasons:
             words = [Text(phrase(reason), SIGNS[reason.sign]) for reason in reasons]
             text = Text(", ").join(words)
-        text.append(f"  {counted(int(tree.sizes[node]), 'row')}", "dim")
-        if tree.is_leaf(node):
+        text.append(f"  {counted(int(taxonomy.tree.sizes[node]), 'row')}", "dim")
+        if taxonomy.tree.is_leaf(node):
             text.append(f"  {label}", "bold green")
-        if node != tree.root and reasons:
+        if node != taxonomy.tree.root and reasons:
             text.append(f"  node {node}", "dim")
-        if rule := describe_rule(tree, node):
+        if rule := describe_rule(taxonomy, node):
             text.append(f"  ({rule})", "dim")
-        if tree.trust is not None and node != tree.root:
-            style = "dim" if tree.trust.is_stable[node] else "yellow"
-            text.append(f"  ({tree.trust.told(node)})", style)
-        if label and not tree.is_leaf(node):
+        if taxonomy.stability is not None and node != taxonomy.tree.root:
+            style = "dim" if taxonomy.stability.is_stable[node] else "yellow"
+            text.append(f"  ({taxonomy.stability.describe(node)})", style)
+        if label and not taxonomy.tree.is_leaf(node):
             text.append(f"  {label}", "italic")
         if below and node in below:
             text.append(f"\n{printable(below[node])}", "dim")
@@ -163,24 +163,28 @@ def say_scores(scores: Mapping[str, float], reference: str = "the known classes"
     say(score_table(scores))
 
 
-def describe_model(tree: Hierarchy) -> str:
+def describe_model(taxonomy: Taxonomy) -> str:
     """Return sizes of a model, and the estimator that it came from."""
-    features = f"{counted(tree.n_features, 'feature')}, " if tree.n_features else ""
-    by = f", made by {name}" if (name := (tree.made_by or {}).get("estimator")) else ""
-    return f"{counted(tree.n_rows, 'row')}, {features}{counted(tree.n_leaves, 'cluster')}{by}"
+    features = f"{counted(taxonomy.n_features, 'feature')}, " if taxonomy.n_features else ""
+    by = f", made by {name}" if (name := (taxonomy.made_by or {}).get("estimator")) else ""
+    return f"{counted(taxonomy.tree.n_rows, 'row')}, {features}{counted(taxonomy.tree.n_leaves, 'cluster')}{by}"
 
 
-def model_facts(tree: Hierarchy) -> dict[str, Any]:
+def model_facts(taxonomy: Taxonomy) -> dict[str, Any]:
     """Return sizes and means of a tree, as plain values."""
-    used = [int(n) for n, rule in zip(tree.n_features_used, tree.rules, strict=True) if rule]
+    used = [
+        int(n)
+        for n, rule in zip(taxonomy.n_features_used, taxonomy.tree.rules, strict=True)
+        if rule
+    ]
     return {
-        "n_rows": tree.n_rows,
-        "n_noise": tree.n_noise,
-        "n_features": tree.n_features,
-        "n_clusters": tree.n_leaves,
-        "height": tree.height,
+        "n_rows": taxonomy.tree.n_rows,
+        "n_noise": taxonomy.tree.n_noise,
+        "n_features": taxonomy.n_features,
+        "n_clusters": taxonomy.tree.n_leaves,
+        "height": taxonomy.tree.height,
         "median_features_per_split": float(np.median(used)) if used else None,
-        "places_new_rows": tree.rules[tree.root] is not None,
+        "places_new_rows": taxonomy.tree.rules[taxonomy.tree.root] is not None,
     }
 
 
@@ -202,23 +206,25 @@ def say_nodes(nodes: Sequence[dict[str, Any]], top: int) -> None:
 
 def say_node(why: "Explanation", values: dict[str, Any]) -> None:
     """Print all there is on one node."""
-    tree, node = why.hierarchy, values["node"]
+    taxonomy, node = why.taxonomy, values["node"]
     cluster = "" if values["cluster"] is None else f", c{values['cluster']}"
     say(Text(f"node {node}{cluster}: ").append(printable(values["name"]), "bold"))
-    share = values["n_rows"] / tree.n_rows
+    share = values["n_rows"] / taxonomy.tree.n_rows
     say(f"{counted(values['n_rows'], 'row')}, {share:.0%} of all, at depth {values['depth']}")
-    above = " > ".join(printable(why.names[ancestor]) for ancestor in tree.path(node)[:-1])
+    above = " > ".join(
+        printable(why.names[ancestor]) for ancestor in taxonomy.tree.path(node)[:-1]
+    )
     if above:
         say(plain(f"within {above}"))
-    if (decider := values["decided_by"]) is not None and (rule := tree.rules[decider]):
-        where = f", {decision}" if (decision := describe_decision(tree, node)) else ""
+    if (decider := values["decided_by"]) is not None and (rule := taxonomy.tree.rules[decider]):
+        where = f", {decision}" if (decision := describe_decision(taxonomy, node)) else ""
         say(f"divided by {counted(rule.n_features_used, 'feature')}{where}")
     if values["standout"]:
         say("\nWhat stands out, against all rows:\n")
         _say_standout(values["standout"])
     if values["features"]:
         say("\nWhat leads here, rather than beside it:\n")
-        is_yes_no = tree.yes_no
+        is_yes_no = taxonomy.is_boolean
         assert is_yes_no is not None
         numbers = ("share", "mean", "mean of the rest")
         table = make_table("feature", *numbers, right=numbers)
@@ -285,11 +291,11 @@ def say_rows(rows: Sequence[dict[str, Any]]) -> None:
 
 def describe_new_rows(why: "Explanation", X: Any, row_names: Sequence[str] | None) -> list[Any]:
     """Return where new rows go, and why, as :meth:`Explanation.row` has it."""
-    tree = why.hierarchy
+    taxonomy = why.taxonomy
     rows: list[dict[str, Any]] = []
-    for row, label in enumerate(tree.predict(X).tolist()):
+    for row, label in enumerate(taxonomy.predict(X).tolist()):
         name = None if row_names is None else row_names[row].strip() or f"row {row}"
-        leaf = None if label < 0 else int(tree.leaves[label])
+        leaf = None if label < 0 else int(taxonomy.tree.leaves[label])
         place = {"leaf": leaf, "cluster": label}
         rows.append({"row": row, "name": name, **place, "steps": []})
     kept = ("node", "node_name", "child", "child_name", "margin", "surer_than", "why")

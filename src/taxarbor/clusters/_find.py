@@ -13,8 +13,8 @@ from taxarbor.clusters._coordinates import Coordinates
 from taxarbor.clusters._growth import grow_leaves
 from taxarbor.clusters._links import link_leaves, merge_small
 from taxarbor.grow import StoppingRule
-from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.split import GapSplitter
+from taxarbor.tree import TreeBuilder
 
 MIN_GROWN, MAX_EXTRA = 16, 500
 """Twice as many leaves are grown as asked for, but this many at least, and so many more at
@@ -34,13 +34,13 @@ class Clusters:
 
     Attributes
     ----------
-    tree : HierarchyBuilder
+    tree : TreeBuilder
         The tree.
     labels : int32 array of shape (n_rows,)
         The leaf of each row of the sample, by its position from the left.
     """
 
-    tree: HierarchyBuilder
+    tree: TreeBuilder
     labels: Labels
 
 
@@ -89,7 +89,7 @@ def find_clusters(
             leaves, _ = compete(seeds, coordinates)
         leaves = _choose_clusters(leaves, coordinates, stop, splitter.min_size)
         if leaves.n_leaves == 1:
-            return Clusters(HierarchyBuilder(coordinates.n_rows), leaves.labels)
+            return Clusters(TreeBuilder(coordinates.n_rows), leaves.labels)
         # Rows have moved since: the leaves stay, the tree above them is made anew.
         tree, place = link_leaves(leaves.means, leaves.counts, StoppingRule())
         labels = place[leaves.labels].astype(np.int32)

@@ -12,9 +12,9 @@ from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.clusters._compete import Labels
 from taxarbor.clusters._coordinates import Coordinates, draw_rows
 from taxarbor.grow import Path, StoppingRule, grow_on
-from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.split import GapSplitter, Refusal
 from taxarbor.split._gap import SAMPLE, Plane
+from taxarbor.tree import TreeBuilder
 
 
 @final
@@ -65,9 +65,7 @@ class SampledTree:
                 self.ids[(*path, side)] = part.ids
         return [cut for cut, _ in divisions]
 
-    def apply(
-        self, tree: HierarchyBuilder, node: int, path: Path, found: _Cut
-    ) -> tuple[int, ...]:
+    def apply(self, tree: TreeBuilder, node: int, path: Path, found: _Cut) -> tuple[int, ...]:
         """Split a leaf of the tree."""
         return tree.divide(node, found.sizes)
 
@@ -130,7 +128,7 @@ def grow_leaves(
     *,
     gather: int = 2,
     n_reported: int | None = None,
-) -> tuple[HierarchyBuilder, Labels]:
+) -> tuple[TreeBuilder, Labels]:
     """Grow a tree of two children per split; return it, and the leaf of each row.
 
     Parameters

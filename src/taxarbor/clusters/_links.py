@@ -14,7 +14,7 @@ import numpy as np
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
-from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor.tree import TreeBuilder
 
 POWER = 0.75
 """Of its number of rows, what a leaf weighs. With Ward's own weight, 1, large clusters are
@@ -24,7 +24,7 @@ Rand index."""
 
 def link_leaves(
     means: Array, counts: IndexArray, stop: StoppingRule
-) -> tuple[HierarchyBuilder, IndexArray]:
+) -> tuple[TreeBuilder, IndexArray]:
     """Return a tree of two children per split whose leaves are the given ones or their unions.
 
     Links are undone, the last one first, until the tree is full; leaves that are small enough
@@ -83,14 +83,14 @@ def merge_small(means: Array, counts: IndexArray, min_size: int) -> IndexArray:
 
 def build_tree(
     splits: Mapping[int, Sequence[int]], root: int, sizes: IndexArray
-) -> tuple[HierarchyBuilder, dict[int, int]]:
+) -> tuple[TreeBuilder, dict[int, int]]:
     """Return a tree, given the sizes of its nodes, and its number for each of them.
 
     Splits come in the order in which they are made.
     """
     nodes = [root, *chain.from_iterable(splits.values())]
     node_of = {node: made for made, node in enumerate(nodes)}
-    tree = HierarchyBuilder(int(sizes[root]))
+    tree = TreeBuilder(int(sizes[root]))
     for node, parts in splits.items():
         tree.divide(node_of[node], [int(sizes[part]) for part in parts])
     return tree, node_of

@@ -16,11 +16,6 @@ from taxarbor._errors import GrowthWarning, InputError, InputTypeError, counted,
 from taxarbor._types import Array, IndexArray, Status
 from taxarbor.estimators._fit import Training, keep_columns, start_run
 from taxarbor.grow import StoppingRule, grow
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
-from taxarbor.hierarchy._memberships import probabilities
-from taxarbor.hierarchy._noise import score_rows
-from taxarbor.hierarchy._remade import for_new_rows, regroup
-from taxarbor.hierarchy._route import place_rows, route, visited
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
 from taxarbor.split import MaxMarginSplitter, Splitter
@@ -31,16 +26,23 @@ from taxarbor.tables._checks import (
     check_new_rows,
     check_weights,
 )
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._edit import drop_rows, regroup
+from taxarbor.taxonomy._noise import score_rows
+from taxarbor.taxonomy._probabilities import probabilities
+from taxarbor.taxonomy._routing import route
+from taxarbor.tree import Tree, TreeBuilder
+from taxarbor.tree._routing import find_paths, place_rows
 
 
-class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A clusterer whose result is a :class:`~taxarbor.hierarchy.Hierarchy`."""
+class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A clusterer whose result is a :class:`~taxarbor.taxonomy.Taxonomy`."""
 
     encoder: Any
     random_state: Any
     n_jobs: int | None
     verbose: int
-    hierarchy_: Hierarchy
+    taxonomy_: Taxonomy
     labels_: NDArray[np.intp]
     outlier_score_: Array
 
@@ -70,7 +72,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
         """Return how likely each row is to be in each cluster, if all were fitted again.
 
         A rough guess after ``fit``, which does not fit again; see
-        :meth:`taxarbor.Hierarchy.predict_proba`.
+        :meth:`taxarbor.Taxonomy.predict_proba`.
 
         Parameters
         ----------
@@ -84,7 +86,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
             that it is noise, of which the probabilities say nothing.
         """
         check_is_fitted(self)
-        found: Array = self._apply(X, probabilities, np.float64, self.hierarchy_.n_leaves)
+        found: Array = self._apply(X, probabilities, np.float64, self.taxonomy_.tree.n_leaves)
         return found
 
     def decision_path(self, X: Any) -> Any:
@@ -107,7 +109,7 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
                 "for a block at a time",
                 "X",
             )
-        return visited(self.hierarchy_, labels)
+        return find_paths(self.taxonomy_.tree, labels)
 
     def _apply(
         self, X: Any, work: Callable[..., Any], dtype: DTypeLike, n_columns: int | None = None
@@ -116,17 +118,17 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
         check_is_fitted(self)
         source, n_threads = open_source(X), check_jobs(self.n_jobs)
         if source.in_memory:
-            tree, source = self.hierarchy_, open_source(check_new_rows(self, X))
+            taxonomy, source = self.taxonomy_, open_source(check_new_rows(self, X))
         else:
-            tree = for_new_rows(self.hierarchy_)
-            source = keep_columns(source, tree)
-        call = partial(work, tree, n_threads=n_threads)
+            taxonomy = drop_rows(self.taxonomy_)
+            source = keep_columns(source, taxonomy)
+        call = partial(work, taxonomy, n_threads=n_threads)
         return source.apply(call, dtype, n_columns, n_threads=n_threads)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show a fitted model's tree in notebooks, below its parameters."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        tree = vars(self).get("hierarchy_")
+        tree = vars(self).get("taxonomy_")
         if tree is not None and "text/html" in bundle:
             bundle["text/html"] += tree._repr_html_()
         return bundle
@@ -161,33 +163,35 @@ class HierarchyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc
                 splitter = splitter.over(training.features.owner)
             rows = as_rows(training.copies(), n_threads=run.width)
             grown = grow(rows, splitter, branching=branching, stop=training.stop(stop), run=run)
-            tree, expanded = training.finish(grown.freeze(order=False), self)
+            taxonomy, expanded = training.finish(grown.freeze(order=False), self)
+            tree = taxonomy.tree
             routed = np.zeros(len(sample.rows), dtype=np.intp)
             if tree.n_leaves == 1 or tree.rules[tree.root] is not None:
                 routed = place_rows(tree, expanded.data, n_threads=run.width).astype(np.intp)
             labels = _labels_of_rows(grown.labels, training.index, routed)
-            tree = training.describe(tree, expanded, labels)
-            usual, center_of = training.find_noise(tree, expanded, labels)
-            own = tree, usual, center_of, expanded.data, labels
-            scores = score_rows(*own, n_threads=run.width)
-            tree = regroup(tree, labels, training.weights_of_rows(weights))
+            taxonomy = training.describe(taxonomy, expanded, labels)
+            noise_model, center_of = training.find_noise(taxonomy, expanded, labels)
+            scores = score_rows(
+                taxonomy, noise_model, center_of, expanded.data, labels, n_threads=run.width
+            )
+            taxonomy = regroup(taxonomy, labels, training.weights_of_rows(weights))
             self._keep(
-                tree,
+                taxonomy,
                 training.features.seen,
-                labels_=tree.labels.copy(),
+                labels_=taxonomy.tree.labels.copy(),
                 outlier_score_=scores,
                 n_rerouted_=int(np.count_nonzero(labels != routed)),
             )
-            warn_if_short(tree, stop, branching)
+            warn_if_short(taxonomy.tree, stop, branching)
             if isinstance(splitter, MaxMarginSplitter):
                 _warn_if_unbalanced(grown, splitter, has_weights=weights is not None)
-            _warn_if_unsettled(tree, self.get_params())
+            _warn_if_unsettled(taxonomy.tree, self.get_params())
         return self
 
-    def _keep(self, tree: Hierarchy, seen: SeenFeatures, **per_row: Any) -> None:
+    def _keep(self, taxonomy: Taxonomy, seen: SeenFeatures, **per_row: Any) -> None:
         """Leave what a fit found on the estimator, in one step: all is new."""
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = kept | seen.attributes | {"hierarchy_": tree} | per_row
+        self.__dict__ = kept | seen.attributes | {"taxonomy_": taxonomy} | per_row
 
 
 def _labels_of_rows(
@@ -218,7 +222,7 @@ def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, St
     return branching, StoppingRule(*limits)
 
 
-def warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
+def warn_if_short(tree: Tree, stop: StoppingRule, branching: int) -> None:
     """Warn when the tree could not be grown as far as asked for, and say why."""
     reasons = _describe_refusals(tree)
     asked = stop.n_leaves
@@ -238,7 +242,7 @@ def warn_if_short(tree: Hierarchy, stop: StoppingRule, branching: int) -> None:
 
 
 def _warn_if_unbalanced(
-    tree: HierarchyBuilder, splitter: MaxMarginSplitter, *, has_weights: bool
+    tree: TreeBuilder, splitter: MaxMarginSplitter, *, has_weights: bool
 ) -> None:
     """Warn, once, of splits that equal rows keep from the sizes that were asked for."""
     splits = [[tree.size(child) for child in tree.children(node)] for node in tree.inner]
@@ -255,7 +259,7 @@ def _warn_if_unbalanced(
         )
 
 
-def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
+def _warn_if_unsettled(tree: Tree, parameters: dict[str, Any]) -> None:
     """Warn, once, of splits whose solver ran out of rounds."""
     splits = [info for info, rule in zip(tree.info, tree.rules, strict=True) if rule and info]
     open_ends = sum(info.status is Status.ITERATION_LIMIT for info in splits)
@@ -266,7 +270,7 @@ def _warn_if_unsettled(tree: Hierarchy, parameters: dict[str, Any]) -> None:
         warn_caller(told, ConvergenceWarning)
 
 
-def _describe_refusals(tree: Hierarchy, most: int = 3) -> str:
+def _describe_refusals(tree: Tree, most: int = 3) -> str:
     """Say which leaves could not be split, and why, the first few by name."""
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
     told = "; ".join(

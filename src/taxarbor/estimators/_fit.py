@@ -17,21 +17,24 @@ from taxarbor._progress import show_progress
 from taxarbor._run import Run, ignore
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._encoding import Encoding, Expanded, add_below, share_missing
-from taxarbor.hierarchy._noise import NoiseModel, RouteBlock, find_noise_model
-from taxarbor.hierarchy._reasons import find_two_values
-from taxarbor.hierarchy._remade import for_new_rows, regroup, resize
-from taxarbor.hierarchy._repeats import repeats_of
-from taxarbor.hierarchy._route import expand, place_rows, with_means
-from taxarbor.hierarchy._rule import dividing_feature
-from taxarbor.hierarchy._thresholds import round_thresholds
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
 from taxarbor.sources._local import LocalSource
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._checks import check_jobs, check_range
+from taxarbor.tables._encoding import Encoding, Expanded
 from taxarbor.tables._features import Features, make_features
+from taxarbor.tables._weights import repeats_of
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._edit import decode, drop_rows, regroup, resize
+from taxarbor.taxonomy._noise import NoiseModel, RouteBlock, find_noise_model
+from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._routing import add_means, expand, share_missing
+from taxarbor.taxonomy._thresholds import round_thresholds
+from taxarbor.tree import Tree
+from taxarbor.tree._edit import sum_below
+from taxarbor.tree._routing import place_rows
+from taxarbor.tree._rule import dividing_feature
 
 WEIGHT_UNITS = 2**30
 """Weights are added up in whole multiples of this part of the greatest: in any order."""
@@ -159,44 +162,43 @@ class Training:
         return np.where(self.repeats > 0, given, 0.0)
 
     def finish(
-        self, tree: Hierarchy, estimator: Any, *, has_round_thresholds: bool = False
-    ) -> tuple[Hierarchy, Expanded]:
-        """Return a tree of features as one of the user's units, and the sample in these."""
+        self, tree: Tree, estimator: Any, *, has_round_thresholds: bool = False
+    ) -> tuple[Taxonomy, Expanded]:
+        """Return a tree of features as a taxonomy in the user's units, and the sample in these."""
         encoding = self.features.encoding
         names = self.features.seen.names if encoding is None else None
-        made = made_by(estimator)
+        parameters = made_by(estimator)
         if self.sample.embedding is not None:
-            made["embedding"] = self.sample.embedding_column or True
-        frozen = replace(tree, feature_names=names, made_by=made)
+            parameters["embedding"] = self.sample.embedding_column or True
+        named = replace(tree, feature_names=None if names is None else tuple(names))
+        taxonomy = Taxonomy(named, made_by=parameters)
         if encoding is not None:
-            frozen = encoding.decode(frozen)
-        expanded = expand(self.sample.table, frozen)
-        rules = [rule for rule in frozen.rules if rule is not None]
+            taxonomy = decode(taxonomy, encoding)
+        expanded = expand(self.sample.table, taxonomy)
+        rules = [rule for rule in taxonomy.tree.rules if rule is not None]
         if has_round_thresholds and any(dividing_feature(rule) is not None for rule in rules):
-            labels = place_rows(frozen, expanded.data)
-            frozen = round_thresholds(frozen, expanded.data, labels)
-        return frozen, expanded
+            labels = place_rows(taxonomy.tree, expanded.data)
+            taxonomy = round_thresholds(taxonomy, expanded.data, labels)
+        return taxonomy, expanded
 
-    def describe(self, tree: Hierarchy, expanded: Expanded, labels: IndexArray) -> Hierarchy:
-        """Return the tree with what the sample says of its nodes, given its rows' leaves."""
-        tree = with_means(tree, expanded.data, labels, self.repeats)
-        if tree.encoding is not None:
-            return replace(
-                tree, missing=share_missing(tree, expanded.gaps, labels, self.repeats)
-            )
-        taking_part = None if self.repeats is None else np.flatnonzero(self.repeats)
+    def describe(self, taxonomy: Taxonomy, expanded: Expanded, labels: IndexArray) -> Taxonomy:
+        """Return the taxonomy with statistics of its nodes, given the leaves of the sample."""
+        taxonomy = add_means(taxonomy, expanded.data, labels, self.repeats)
+        if taxonomy.encoding is not None:
+            missing = share_missing(taxonomy.tree, expanded.gaps, labels, self.repeats)
+            return replace(taxonomy, missing=missing)
         rows = as_rows(expanded.data, center=np.zeros(expanded.data.shape[1]))
-        if taking_part is not None:
-            rows = rows.take(taking_part, rows.center)
-        return replace(tree, two_values=find_two_values(rows))
+        if self.repeats is not None:
+            rows = rows.take(np.flatnonzero(self.repeats), rows.center)
+        return replace(taxonomy, two_values=find_two_values(rows))
 
     def find_noise(
-        self, tree: Hierarchy, expanded: Expanded, labels: IndexArray, noise: float = 0.0
+        self, taxonomy: Taxonomy, expanded: Expanded, labels: IndexArray, noise: float = 0.0
     ) -> tuple[NoiseModel, NDArray[np.int32]]:
         """Return what is usual for the rows of a tree; see :func:`find_noise_model`."""
         encoding = self.features.encoding
         return find_noise_model(
-            tree,
+            taxonomy,
             expanded.data,
             labels,
             counts=self.repeats,
@@ -208,38 +210,39 @@ class Training:
 
 def route_all(
     source: Source,
-    tree: Hierarchy,
-    usual: NoiseModel,
+    taxonomy: Taxonomy,
+    noise_model: NoiseModel,
     center_of: NDArray[np.int32],
     *,
     weights: Array | None,
     n_threads: int,
-) -> tuple[Hierarchy, Any, Any]:
-    """Send every row of a source down a tree; return the tree with them, labels and scores.
+) -> tuple[Taxonomy, Any, Any]:
+    """Route every row of a source; return the taxonomy with them, labels and outlier scores.
 
     A tree of rows in memory knows its rows, others have counts.
     """
     unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
-    work = RouteBlock(for_new_rows(tree), usual, center_of, units, n_threads)
+    work = RouteBlock(drop_rows(taxonomy), noise_model, center_of, units, n_threads)
     dtypes = (np.intp, np.float64)
-    rows = keep_columns(source, tree)
+    rows = keep_columns(source, taxonomy)
     (labels, scores), sizes = rows.route(work, dtypes, n_threads=n_threads)
     if source.in_memory:
-        return regroup(tree, labels, weights), labels, scores
-    tree = resize(tree, sizes[0, 1:], int(sizes[0, 0]))
+        return regroup(taxonomy, labels, weights), labels, scores
+    taxonomy = resize(taxonomy, sizes[0, 1:], int(sizes[0, 0]))
     if weights is not None:
-        totals = add_below(sizes[1, 1:] * unit, tree.leaves, tree.parents)
-        tree = replace(tree, totals=totals)
-    return tree, labels, scores
+        tree = taxonomy.tree
+        totals = sum_below(sizes[1, 1:] * unit, tree.leaves, tree.parents)
+        taxonomy = replace(taxonomy, tree=replace(tree, totals=totals))
+    return taxonomy, labels, scores
 
 
-def keep_columns(source: Source, tree: Hierarchy) -> Source:
-    """Return a source without columns that a tree does not use, such as an embedding."""
-    encoding = tree.encoding
+def keep_columns(source: Source, taxonomy: Taxonomy) -> Source:
+    """Return a source without columns that a taxonomy does not use, such as an embedding."""
+    encoding = taxonomy.encoding
     if not isinstance(source, LocalSource) or encoding is None or not encoding.has_names:
         return source
-    return source.keep({one.name for one in encoding.columns})
+    return source.keep({column.name for column in encoding.columns})
 
 
 def made_by(estimator: Any) -> dict[str, Any]:

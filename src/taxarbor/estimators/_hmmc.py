@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, Self
 
-from taxarbor.estimators._base import HierarchyEstimator, check_growth
+from taxarbor.estimators._base import TaxonomyEstimator, check_growth
 from taxarbor.split import MaxMarginSplitter, Regularizer
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._margins import KINDS, Center, Kind
@@ -13,7 +13,7 @@ SOLVERS = ("auto", "newton", "pqn")
 CENTERS = ("node", "data")
 
 
-class HMMC(HierarchyEstimator):
+class HMMC(TaxonomyEstimator):
     r"""Hierarchical maximum-margin clustering, as in the paper.
 
     Grows a tree from the root down. Each split is found by the widest margin, with about equal
@@ -70,7 +70,7 @@ class HMMC(HierarchyEstimator):
     ----------
     labels_ : array of shape (n_rows,)
         The cluster of each row, numbered from left to right.
-    hierarchy_ : Hierarchy
+    taxonomy_ : Taxonomy
         The tree: its nodes, their rows, rules and features; cuts and files.
     outlier_score_ : array of shape (n_rows,)
         How far each row is from the mean of the nearest cluster, in units of how far that
@@ -93,8 +93,8 @@ class HMMC(HierarchyEstimator):
     --------
     >>> from taxarbor import HMMC, load_animals
     >>> model = HMMC(n_clusters=6, random_state=0).fit(load_animals().X)
-    >>> model.hierarchy_
-    Hierarchy(n_rows=206, n_leaves=6, height=3)
+    >>> model.taxonomy_
+    Taxonomy(n_rows=206, n_leaves=6, height=3)
     """
 
     def __init__(

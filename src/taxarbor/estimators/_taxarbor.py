@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
+from taxarbor._frames import is_plain
 from taxarbor._run import Run
 from taxarbor.clusters import (
     count_coordinates,
@@ -18,18 +19,14 @@ from taxarbor.clusters import (
     find_outliers,
     reduce_wide,
 )
-from taxarbor.estimators._base import HierarchyEstimator, check_growth, warn_if_short
+from taxarbor.estimators._base import TaxonomyEstimator, check_growth, warn_if_short
 from taxarbor.estimators._fit import Training, route_all, start_run
 from taxarbor.grow import StoppingRule
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import is_plain
-from taxarbor.hierarchy._noise import NoiseModel
-from taxarbor.hierarchy._remade import resize
-from taxarbor.hierarchy._route import route
-from taxarbor.hierarchy._trust import Curve
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Source, open_source
 from taxarbor.split import GapSplitter
+from taxarbor.stability import assess
+from taxarbor.stability._assess import most_clusters, suggest
 from taxarbor.tables._checks import (
     check_balance,
     check_count,
@@ -37,15 +34,19 @@ from taxarbor.tables._checks import (
     check_strength,
     check_weights,
 )
-from taxarbor.trust import assess
-from taxarbor.trust._assess import most_clusters, suggest
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._edit import resize
+from taxarbor.taxonomy._noise import NoiseModel
+from taxarbor.taxonomy._routing import route
+from taxarbor.taxonomy._stability import Curve
+from taxarbor.tree import Tree
 
 SAMPLE_ROWS, ROWS_PER_CLUSTER = 100_000, 500
 """Rows of the sample that a tree is found on: this many at least, and for each leaf.
 docs/defaults.md has what fewer cost."""
 
 
-class Taxarbor(HierarchyEstimator):
+class Taxarbor(TaxonomyEstimator):
     """A readable taxonomy of unlabelled rows.
 
     The tree is found on a sample: grown from the root down, each split by the widest margin
@@ -62,7 +63,7 @@ class Taxarbor(HierarchyEstimator):
         Number of leaves. None lets ``max_leaf_size`` or ``max_depth`` alone end the growth.
         "auto" looks for as many as are stable, up to 50, on the sample, and assesses the tree
         where its rows are in memory: it takes as long as about 54 fits to half of the rows
-        (5,000 at most). See :func:`taxarbor.trust.assess`.
+        (5,000 at most). See :func:`taxarbor.stability.assess`.
     branching : int, default=2
         The most children of a split. Nodes have fewer where the leaves run out.
     max_features : int or None, default=None
@@ -106,7 +107,7 @@ class Taxarbor(HierarchyEstimator):
     ----------
     labels_ : array of shape (n_rows,)
         The cluster of each row, numbered from left to right; -1 for noise.
-    hierarchy_ : Hierarchy
+    taxonomy_ : Taxonomy
         The tree: its nodes, their rows, rules and features; cuts and files.
     outlier_score_ : array of shape (n_rows,)
         How far each row is from the mean of the nearest cluster, in units of how far that
@@ -136,21 +137,21 @@ class Taxarbor(HierarchyEstimator):
     Rules are those of linear discriminant analysis. Their columns are chosen by rows left out:
     each half of a sample makes rules, which are compared on the other half. Where a rule
     chooses among all clusters below its node, the splits between have no rule
-    (``hierarchy_.decided_by``): they nest the clusters and describe them.
+    (``taxonomy_.decided_by``): they nest the clusters and describe them.
 
     Rows that are far from all others, and alone, are outliers: they are excluded from finding
     the tree, and routed like all rows.
 
-    Trees of rows that are not in memory hold counts (``hierarchy_.has_rows`` is False);
-    ``hierarchy_.attach`` gives them rows. Ctrl-C ends a fit and leaves the estimator as it was.
+    Trees of rows that are not in memory hold counts (``taxonomy_.has_rows`` is False);
+    ``taxonomy_.attach`` gives them rows. Ctrl-C ends a fit and leaves the estimator as it was.
 
     Examples
     --------
     >>> from taxarbor import Taxarbor, load_animals
     >>> model = Taxarbor(n_clusters=6, random_state=0).fit(load_animals().X)
-    >>> model.hierarchy_
-    Hierarchy(n_rows=206, n_leaves=6, height=3)
-    >>> len(set(model.hierarchy_.cut(3)))
+    >>> model.taxonomy_
+    Taxonomy(n_rows=206, n_leaves=6, height=3)
+    >>> len(set(model.taxonomy_.cut(3)))
     3
     """
 
@@ -239,22 +240,24 @@ class Taxarbor(HierarchyEstimator):
             sample = source.sample(n_sample, run.seed, weights)
             training = Training.of(self, sample, settings.stop.n_leaves)
             grown, training = _find_tree(training, settings, run)
-            found, usual, center_of = _describe(grown, training, settings.noise, self)
-            tree, labels, scores = route_all(
+            described, noise_model, center_of = _describe(grown, training, settings.noise, self)
+            taxonomy, labels, scores = route_all(
                 source,
-                found,
-                usual,
+                described,
+                noise_model,
                 center_of,
                 weights=training.weights_of_rows(weights),
                 n_threads=run.width,
             )
             if source.names is not None and is_plain(sample.table):  # a matrix of AnnData
-                tree = tree.rename_features(source.names)
+                taxonomy = taxonomy.rename_features(source.names)
             fitted = copy(self)
-            fitted._keep(tree, training.features.seen, labels_=labels, outlier_score_=scores)
-            warn_if_short(tree, settings.stop, 2)
+            fitted._keep(
+                taxonomy, training.features.seen, labels_=labels, outlier_score_=scores
+            )
+            warn_if_short(taxonomy.tree, settings.stop, 2)
         if curve is not None and source.in_memory:
-            fitted._keep_trust(X, curve, embedding)
+            fitted._keep_stability(X, curve, embedding)
         if curve is not None and curve.suggested == 1:
             warn_caller(curve.verdict(), GrowthWarning)
         self.__dict__ = dict(vars(fitted))  # in one step, when nothing can go wrong any more
@@ -296,11 +299,11 @@ class Taxarbor(HierarchyEstimator):
             many.fit(sample.table, sample_weight=sample.weights, embedding=vectors)
         return suggest(many, sample.table, vectors, **self._run_options())
 
-    def _keep_trust(self, X: Any, curve: Curve, embedding: Any) -> None:
+    def _keep_stability(self, X: Any, curve: Curve, embedding: Any) -> None:
         """Assess the tree, and keep why it has as many leaves as it has."""
-        tree = assess(self, X, embedding=embedding, **self._run_options())
-        assert tree.trust is not None
-        self.hierarchy_ = replace(tree, trust=replace(tree.trust, curve=curve))
+        taxonomy = assess(self, X, embedding=embedding, **self._run_options())
+        assert taxonomy.stability is not None
+        self.taxonomy_ = replace(taxonomy, stability=replace(taxonomy.stability, curve=curve))
 
     def _run_options(self) -> dict[str, Any]:
         names = ("n_jobs", "random_state", "verbose")
@@ -332,7 +335,7 @@ def sample_size(n_rows: int, stop: StoppingRule, branching: int) -> int:
     return max(SAMPLE_ROWS, int(wanted))
 
 
-def _find_tree(training: Training, settings: _Settings, run: Run) -> tuple[Hierarchy, Training]:
+def _find_tree(training: Training, settings: _Settings, run: Run) -> tuple[Tree, Training]:
     """Return a tree with rules, and the rows that took part: outliers do not."""
     stop, splitter = training.stop(settings.stop), settings.splitter
     if splitter.min_size > 1:  # or there is no bound, however little a row counts for
@@ -364,19 +367,20 @@ def _find_tree(training: Training, settings: _Settings, run: Run) -> tuple[Hiera
 
 
 def _describe(
-    tree: Hierarchy, training: Training, noise: float, estimator: Taxarbor
-) -> tuple[Hierarchy, NoiseModel, NDArray[np.int32]]:
-    """Return the tree in the user's units, with what the sample says of its nodes and noise."""
-    frozen, expanded = training.finish(tree, estimator, has_round_thresholds=True)
+    tree: Tree, training: Training, noise: float, estimator: Taxarbor
+) -> tuple[Taxonomy, NoiseModel, NDArray[np.int32]]:
+    """Return the taxonomy in the user's units, with statistics of the sample and noise."""
+    taxonomy, expanded = training.finish(tree, estimator, has_round_thresholds=True)
     while True:
-        labels = route(frozen, expanded)
-        described = training.describe(frozen, expanded, labels)
-        usual, center_of = training.find_noise(described, expanded, labels, noise)
-        if not np.isfinite(usual.limit):
-            return described, usual, center_of
-        described = replace(described, noise_model=usual)
+        labels = route(taxonomy, expanded)
+        described = training.describe(taxonomy, expanded, labels)
+        noise_model, center_of = training.find_noise(described, expanded, labels, noise)
+        if not np.isfinite(noise_model.limit):
+            return described, noise_model, center_of
+        described = replace(described, noise_model=noise_model)
         labels = route(described, expanded)
-        sizes = np.bincount(labels[labels >= 0], minlength=frozen.n_leaves)
+        sizes = np.bincount(labels[labels >= 0], minlength=taxonomy.tree.n_leaves)
         if sizes.all():
-            return training.describe(described, expanded, labels), usual, center_of
-        frozen = resize(frozen, sizes)  # without leaves that are nothing but noise
+            described = training.describe(described, expanded, labels)
+            return described, noise_model, center_of
+        taxonomy = resize(taxonomy, sizes)  # without leaves that are nothing but noise

@@ -6,6 +6,7 @@ are told apart by their attributes, as importing ``sklearn.cluster`` takes long.
 
 import heapq
 import operator
+from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -14,10 +15,11 @@ from scipy import sparse
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.tree import LinearRule, Tree, TreeBuilder
 
 
-def from_labels(labels: ArrayLike) -> Hierarchy:
+def from_labels(labels: ArrayLike) -> Taxonomy:
     """Return a root with one leaf per distinct label, in sorted order.
 
     If all labels are equal, there is just the root. The tree has no rules, and its ``labels``
@@ -37,22 +39,22 @@ def from_labels(labels: ArrayLike) -> Hierarchy:
     Examples
     --------
     >>> from taxarbor.exchange import from_labels
-    >>> tree = from_labels(["cat", "dog", "ant", "dog"])
-    >>> tree, tree.labels
-    (Hierarchy(n_rows=4, n_leaves=3, height=1), array([1, 2, 0, 2]))
+    >>> taxonomy = from_labels(["cat", "dog", "ant", "dog"])
+    >>> taxonomy, taxonomy.tree.labels
+    (Taxonomy(n_rows=4, n_leaves=3, height=1), array([1, 2, 0, 2]))
     """
-    return _one_split(_codes(labels))
+    return Taxonomy(_one_split(_codes(labels)))
 
 
-def _one_split(codes: IndexArray, centers: Array | None = None) -> Hierarchy:
+def _one_split(codes: IndexArray, centers: Array | None = None) -> Tree:
     """Return a root and its leaves, to which the nearest of the centres, if any, send rows."""
-    builder = HierarchyBuilder(len(codes))
+    builder = TreeBuilder(len(codes))
     if codes.any():
         builder.add_split(0, codes, None if centers is None else LinearRule.nearest(centers))
     return builder.freeze()
 
 
-def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Hierarchy:
+def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxonomy:
     """Return the tree of the last merges in a linkage matrix of SciPy or fastcluster.
 
     The last merge is the first split, the one before it the second, and so on, whatever
@@ -79,7 +81,7 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Hiera
     >>> Z = linkage([[0.0], [9.0], [1.0], [5.0]])
     >>> to_newick(from_linkage(Z))
     '(c0,(c1,(c2,c3)));'
-    >>> from_linkage(Z, n_clusters=2).labels
+    >>> from_linkage(Z, n_clusters=2).tree.labels
     array([1, 0, 1, 1])
     """
     matrix = np.asarray(Z)
@@ -94,12 +96,12 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Hiera
         pairs = matrix[:, :2].astype(np.intp)
     if (pairs != matrix[:, :2]).any():
         raise InputError("the first two columns of Z must hold cluster numbers, got others")
-    return _from_merges(pairs, matrix[:, 2].astype(np.float64), n_clusters)
+    return Taxonomy(_from_merges(pairs, matrix[:, 2].astype(np.float64), n_clusters))
 
 
 def _from_merges(
     pairs: IndexArray, heights: NDArray[np.float64], n_clusters: SupportsIndex | None
-) -> Hierarchy:
+) -> Tree:
     """Return the tree of the last merges, each of the two clusters in a row of ``pairs``."""
     _check_merges(pairs)
     n_rows = len(pairs) + 1
@@ -118,7 +120,7 @@ def _from_merges(
     split_nodes = node_of[n_rows + splits]
     score = np.full(len(clusters), np.nan)
     score[split_nodes] = heights[splits]
-    return Hierarchy(
+    return Tree(
         order=order,
         start=start[clusters],
         stop=stop[clusters],
@@ -193,10 +195,10 @@ def _codes(labels: ArrayLike) -> IndexArray:
     return np.fromiter(map(code.__getitem__, listed), dtype=np.intp, count=len(listed))
 
 
-def from_sklearn(fitted: object) -> Hierarchy:
+def from_sklearn(fitted: object) -> Taxonomy:
     """Return the tree that a fitted clusterer found.
 
-    - The estimators of taxarbor have one, ``hierarchy_``.
+    - The estimators of taxarbor have one, ``taxonomy_``.
     - ``AgglomerativeClustering`` gives its last merges, down to ``n_clusters_`` leaves,
       numbered from left to right. Scores are the heights, where it computed distances.
     - ``BisectingKMeans`` gives its bisections, in the order in which they were made.
@@ -224,12 +226,12 @@ def from_sklearn(fitted: object) -> Hierarchy:
     >>> from sklearn.cluster import KMeans
     >>> from taxarbor.exchange import from_sklearn
     >>> model = KMeans(2, random_state=0).fit([[0.0], [1.0], [7.0], [9.0]])
-    >>> tree = from_sklearn(model)
-    >>> bool((tree.predict([[3.0], [6.0]]) == model.predict([[3.0], [6.0]])).all())
+    >>> taxonomy = from_sklearn(model)
+    >>> bool((taxonomy.predict([[3.0], [6.0]]) == model.predict([[3.0], [6.0]])).all())
     True
     """
-    own = getattr(fitted, "hierarchy_", None)
-    if isinstance(own, Hierarchy):
+    own = getattr(fitted, "taxonomy_", None)
+    if isinstance(own, Taxonomy):
         return own
     labels, names = _labels(fitted), getattr(fitted, "feature_names_in_", None)
     # They are told apart by what only they have.
@@ -241,8 +243,8 @@ def from_sklearn(fitted: object) -> Hierarchy:
         used, codes = np.unique(labels, return_inverse=True)
         tree = _one_split(codes, centers[used])
     else:
-        tree = from_labels(labels)
-    return tree if names is None else tree.rename_features(names)
+        return from_labels(labels)
+    return Taxonomy(tree if names is None else replace(tree, feature_names=tuple(names)))
 
 
 def _labels(fitted: object) -> NDArray[Any]:
@@ -264,7 +266,7 @@ def _labels(fitted: object) -> NDArray[Any]:
     return np.asarray(labels)
 
 
-def _from_agglomeration(fitted: Any, labels: NDArray[Any]) -> Hierarchy:
+def _from_agglomeration(fitted: Any, labels: NDArray[Any]) -> Tree:
     """Cut the tree of merges where the estimator did."""
     pairs = np.asarray(fitted.children_)
     if len(pairs) < len(labels) - 1:
@@ -278,7 +280,7 @@ def _from_agglomeration(fitted: Any, labels: NDArray[Any]) -> Hierarchy:
     return _from_merges(pairs, np.asarray(heights), fitted.n_clusters_)
 
 
-def _from_bisections(fitted: object, labels: NDArray[Any]) -> Hierarchy:
+def _from_bisections(fitted: object, labels: NDArray[Any]) -> Tree:
     # Public attributes have the clusters only; what is read here is the same since 1.1.
     root = getattr(fitted, "_bisecting_tree", None)
     mean = getattr(fitted, "_X_mean", 0)  # of dense data, which was centred
@@ -291,12 +293,12 @@ def _from_bisections(fitted: object, labels: NDArray[Any]) -> Hierarchy:
         ) from error
 
 
-def _replay(root: Any, mean: Any, labels: NDArray[Any]) -> Hierarchy:
+def _replay(root: Any, mean: Any, labels: NDArray[Any]) -> Tree:
     """Bisect again, best first and of ties the leftmost, as scikit-learn did.
 
     A bisection of equal rows may leave one side empty; that one is left out.
     """
-    builder = HierarchyBuilder(len(labels))
+    builder = TreeBuilder(len(labels))
     waiting = [(0.0, 0, 0, root)]  # by score, then by the first label; these differ
     while waiting:
         *_, node, part = heapq.heappop(waiting)

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._errors import InputError, missing_extra, printable
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import make_frame
-from taxarbor.hierarchy._words import (
+from taxarbor._frames import make_frame
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._text import (
     count_rows,
     describe_rule,
-    describe_trust,
+    describe_stability,
     leaf_names,
     top_features,
 )
@@ -31,37 +31,37 @@ if TYPE_CHECKING:
 _NEEDS_NO_QUOTES = re.compile(r"[^\s()\[\]{}/\\,;:=*'\"`+<>_]+")
 
 
-def _node_table(hierarchy: Hierarchy, n_top: int) -> dict[str, list[Any]]:
+def _node_table(taxonomy: Taxonomy, n_top: int) -> dict[str, list[Any]]:
     """Return plain values per node, column by column, for frames and graphs."""
-    leaf = np.full(hierarchy.n_nodes, -1)
-    leaf[hierarchy.leaves] = np.arange(hierarchy.n_leaves)
-    told = [top_features(hierarchy, node, n_top) for node in range(hierarchy.n_nodes)]
-    unknown, trust = np.full(hierarchy.n_nodes, np.nan), hierarchy.trust
+    leaf = np.full(taxonomy.tree.n_nodes, -1)
+    leaf[taxonomy.tree.leaves] = np.arange(taxonomy.tree.n_leaves)
+    told = [top_features(taxonomy, node, n_top) for node in range(taxonomy.tree.n_nodes)]
+    unknown, trust = np.full(taxonomy.tree.n_nodes, np.nan), taxonomy.stability
     return {
-        "parent": hierarchy.parents.tolist(),
-        "depth": hierarchy.depth.tolist(),
-        "birth": hierarchy.birth.tolist(),
-        "n_rows": hierarchy.sizes.tolist(),
+        "parent": taxonomy.tree.parents.tolist(),
+        "depth": taxonomy.tree.depth.tolist(),
+        "birth": taxonomy.tree.birth.tolist(),
+        "n_rows": taxonomy.tree.sizes.tolist(),
         "is_leaf": (leaf >= 0).tolist(),
         "leaf": leaf.tolist(),
-        "score": hierarchy.score.tolist(),
-        "objective": hierarchy.objective.tolist(),
-        "n_features_used": hierarchy.n_features_used.tolist(),
+        "score": taxonomy.tree.score.tolist(),
+        "objective": taxonomy.tree.objective.tolist(),
+        "n_features_used": taxonomy.n_features_used.tolist(),
         "top_features": told,
         **{
             name: (unknown if trust is None else getattr(trust, name)).tolist()
-            for name in ("came_back", "apart", "rule_came_back", "left_out", "is_stable")
+            for name in ("n_recovered", "apart", "n_rule_recovered", "left_out", "is_stable")
         },
-        "note": list(hierarchy.notes),
+        "note": list(taxonomy.tree.notes),
     }
 
 
-def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
+def to_frame(taxonomy: Taxonomy, *, n_top: int = 3) -> "pd.DataFrame":
     """Return a pandas data frame with one row per node. Rows that are noise are in none.
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    taxonomy : Taxonomy
         The tree.
     n_top : int
         Number of features named per node.
@@ -71,8 +71,8 @@ def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
     DataFrame
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
         cluster's label, -1 for inner nodes), score, objective, n_features_used (by the
-        node's own rule), top_features (of the parent's rule: what sends rows here), came_back,
-        apart, rule_came_back, left_out and is_stable (as :class:`~taxarbor.hierarchy.Trust` has
+        node's own rule), top_features (of the parent's rule: what sends rows here), n_recovered,
+        apart, n_rule_recovered, left_out and is_stable (as :class:`~taxarbor.taxonomy.Stability` has
         them; NaN unless the tree was assessed) and note.
 
     Raises
@@ -86,11 +86,11 @@ def to_frame(hierarchy: Hierarchy, *, n_top: int = 3) -> "pd.DataFrame":
     >>> to_frame(from_labels([0, 1, 1]))[["node", "parent", "n_rows"]].values.tolist()
     [[0, -1, 3], [1, 0, 1], [2, 0, 2]]
     """
-    table = _node_table(hierarchy, n_top)
-    return make_frame("to_frame", {"node": list(range(hierarchy.n_nodes)), **table})
+    table = _node_table(taxonomy, n_top)
+    return make_frame("to_frame", {"node": list(range(taxonomy.tree.n_nodes)), **table})
 
 
-def to_networkx(hierarchy: Hierarchy, *, n_top: int = 3) -> "nx.DiGraph":
+def to_networkx(taxonomy: Taxonomy, *, n_top: int = 3) -> "nx.DiGraph":
     """Return a networkx graph with edges from parent to child.
 
     Nodes are ids and carry the columns of :func:`to_frame` as attributes, but for
@@ -112,7 +112,7 @@ def to_networkx(hierarchy: Hierarchy, *, n_top: int = 3) -> "nx.DiGraph":
         import networkx as nx
     except ImportError as error:
         raise missing_extra("to_networkx", "networkx") from error
-    table = _node_table(hierarchy, n_top)
+    table = _node_table(taxonomy, n_top)
     parents = table.pop("parent")
     graph = nx.DiGraph()
     for node, values in enumerate(zip(*table.values(), strict=True)):
@@ -121,7 +121,7 @@ def to_networkx(hierarchy: Hierarchy, *, n_top: int = 3) -> "nx.DiGraph":
     return graph
 
 
-def to_linkage(hierarchy: Hierarchy) -> NDArray[np.float64]:
+def to_linkage(taxonomy: Taxonomy) -> NDArray[np.float64]:
     """Return a SciPy linkage matrix in which the observations are the leaves, without noise.
 
     Splits are undone from the last to the first, which merges at heights 1, 2, ...; a
@@ -144,18 +144,18 @@ def to_linkage(hierarchy: Hierarchy) -> NDArray[np.float64]:
     >>> to_linkage(from_labels([0, 1, 1]))
     array([[0., 1., 1., 2.]])
     """
-    n_leaves = hierarchy.n_leaves
+    n_leaves = taxonomy.tree.n_leaves
     if n_leaves == 1:
         raise InputError("a linkage needs two leaves at least, and the root was not split")
     # Births ascend with ids: this finds the first child of each split.
-    first_children = np.unique(hierarchy.birth, return_index=True)[1][1:]
-    split_nodes = hierarchy.parents[first_children]
-    cluster, n_merged = [-1] * hierarchy.n_nodes, [1] * hierarchy.n_nodes
-    for label, leaf in enumerate(hierarchy.leaves.tolist()):
+    first_children = np.unique(taxonomy.tree.birth, return_index=True)[1][1:]
+    split_nodes = taxonomy.tree.parents[first_children]
+    cluster, n_merged = [-1] * taxonomy.tree.n_nodes, [1] * taxonomy.tree.n_nodes
+    for label, leaf in enumerate(taxonomy.tree.leaves.tolist()):
         cluster[leaf] = label
     merges: list[tuple[int, int, int, int]] = []
     for height, node in enumerate(reversed(split_nodes.tolist()), start=1):
-        first, *others = hierarchy.children(node)
+        first, *others = taxonomy.tree.children(node)
         merged, count = cluster[first], n_merged[first]
         for other in others:
             pair = sorted((merged, cluster[other]))
@@ -166,12 +166,12 @@ def to_linkage(hierarchy: Hierarchy) -> NDArray[np.float64]:
     return np.array(merges, dtype=np.float64)
 
 
-def to_newick(hierarchy: Hierarchy, names: Sequence[str] | None = None) -> str:
+def to_newick(taxonomy: Taxonomy, names: Sequence[str] | None = None) -> str:
     """Return the tree in Newick format; noise is no leaf of it.
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    taxonomy : Taxonomy
         The tree.
     names : sequence of str, optional
         Names of the leaves in the order of labels; c0, c1, ... by default. Quoted where
@@ -188,12 +188,12 @@ def to_newick(hierarchy: Hierarchy, names: Sequence[str] | None = None) -> str:
     >>> to_newick(from_labels([0, 1, 2, 2]), ["ant", "bee", "it's"])
     "(ant,bee,'it''s');"
     """
-    leaves = {leaf: printable(name) for leaf, name in leaf_names(hierarchy, names).items()}
+    leaves = {leaf: printable(name) for leaf, name in leaf_names(taxonomy, names).items()}
     for leaf, name in leaves.items():
         if not _NEEDS_NO_QUOTES.fullmatch(name):  # a quote within is doubled
             leaves[leaf] = "'" + name.replace("'", "''") + "'"
     pieces: list[str] = []
-    waiting: list[int | str] = [";", hierarchy.root]
+    waiting: list[int | str] = [";", taxonomy.tree.root]
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
@@ -202,13 +202,13 @@ def to_newick(hierarchy: Hierarchy, names: Sequence[str] | None = None) -> str:
             pieces.append(leaves[item])
         else:
             waiting.append(")")
-            for child in reversed(hierarchy.children(item)):
+            for child in reversed(taxonomy.tree.children(item)):
                 waiting += [child, ","]
             waiting[-1] = "("
     return "".join(pieces)
 
 
-def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
+def to_dot(taxonomy: Taxonomy, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
     r"""Return the tree in Graphviz's DOT language.
 
     Takes and raises what :func:`to_newick` does, and ``n_top``, the number of features named
@@ -220,15 +220,15 @@ def to_dot(hierarchy: Hierarchy, names: Sequence[str] | None = None, *, n_top: i
     >>> print(to_dot(from_labels([0, 1, 1])).splitlines()[3])
       1 [label="c0\n1 row"];
     """
-    leaves = leaf_names(hierarchy, names)
-    lines = ["digraph hierarchy {", "  node [shape=box];"]
-    for node in range(hierarchy.n_nodes):
-        told = top_features(hierarchy, node, n_top), count_rows(hierarchy, node)
-        notes = describe_rule(hierarchy, node), describe_trust(hierarchy, node)
+    leaves = leaf_names(taxonomy, names)
+    lines = ["digraph taxonomy {", "  node [shape=box];"]
+    for node in range(taxonomy.tree.n_nodes):
+        told = top_features(taxonomy, node, n_top), count_rows(taxonomy, node)
+        notes = describe_rule(taxonomy, node), describe_stability(taxonomy, node)
         parts = [printable(leaves.get(node, "")), *told, *notes]
         # DOT reads backslashes, quotes and HTML entities.
         escaped = [escape(part, quote=False).replace("\\", r"\\") for part in parts if part]
         label = r"\n".join(escaped).replace('"', r"\"")
         lines.append(f'  {node} [label="{label}"];')
-    lines += [f"  {p} -> {node};" for node, p in enumerate(hierarchy.parents) if node]
+    lines += [f"  {p} -> {node};" for node, p in enumerate(taxonomy.tree.parents) if node]
     return "\n".join([*lines, "}", ""])

@@ -21,13 +21,14 @@ from taxarbor.explain._names import (
 from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._sample import check_n_rows, draw_rows
 from taxarbor.explain._steps import Source, least_margins, measure
-from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._encoding import Expanded
-from taxarbor.hierarchy._reasons import find_two_values
-from taxarbor.hierarchy._remade import regroup, without_rows
-from taxarbor.hierarchy._route import check_columns, expand, with_means
-from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.rows import Rows
+from taxarbor.tables._encoding import Expanded
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._edit import drop_rows, regroup
+from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._routing import add_means, check_columns, expand
+from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.tree import LinearRule
 
 SAMPLED = (
     "Histograms with their means, examples and margins come from a sample of {:,} rows of "
@@ -47,7 +48,7 @@ def explain(
 
     Parameters
     ----------
-    model : fitted estimator or Hierarchy
+    model : fitted estimator or Taxonomy
         The tree. One made from labels or merges alone is explained by nearest means.
     X : array-like or CSR matrix of shape (n_rows, n_features), or rows not in memory
         The rows that it was grown on, in the same order; of a tree of a table, that table.
@@ -87,44 +88,48 @@ def explain(
     >>> step["child_name"], step["margin"] > 0
     ('warm_blooded', True)
     """
-    tree = hierarchy_of(model)
-    drawn = draw_rows(tree, X)
-    X, numbers, n_rows = drawn.table, drawn.rows, tree.n_rows
-    columns: Sequence[str] | None = tree.feature_names
-    if tree.encoding is None:
+    taxonomy = taxonomy_of(model)
+    drawn = draw_rows(taxonomy, X)
+    X, numbers, n_rows = drawn.table, drawn.rows, taxonomy.tree.n_rows
+    columns: Sequence[str] | None = taxonomy.feature_names
+    if taxonomy.encoding is None:
         check_columns(X, columns)
         columns = columns_of(X) or columns
-    data, gaps = expand(X, tree)
-    if gaps is not None and tree.encoding is None:
+    data, gaps = expand(X, taxonomy)
+    if gaps is not None and taxonomy.encoding is None:
         raise InputError("X holds NaN, and the rows that the tree was grown on had none")
     if numbers is None:
-        check_n_rows(tree, data.shape[0])
-        tree = tree if tree.has_rows else tree.attach(X)
+        check_n_rows(taxonomy, data.shape[0])
+        taxonomy = taxonomy if taxonomy.tree.has_rows else taxonomy.attach(X)
     called = given_names("row", row_names, index_of(X) if numbers is None else None, n_rows)
     named = given_names("feature", feature_names, columns, data.shape[1])
     known = None if classes is None else Classes.of(classes, n_rows)
-    given = whole = tree if named is None else tree.rename_features(named)
+    given = whole = taxonomy if named is None else taxonomy.rename_features(named)
     source = Source.of(given, data, gaps)
     if numbers is None:
-        whole = tree = _described(given, data, source.rows)
+        whole = taxonomy = _described(given, data, source.rows)
     else:
         assert drawn.labels is not None
-        tree = regroup(without_rows(given), drawn.labels, drawn.weights)
-        if given.trust is not None:
-            tree = replace(tree, trust=replace(given.trust, rows=given.trust.rows[numbers]))
-        tree = _described(tree, data, source.rows)
+        taxonomy = regroup(drop_rows(given), drawn.labels, drawn.weights)
+        if given.stability is not None:
+            taxonomy = replace(
+                taxonomy, stability=replace(given.stability, rows=given.stability.rows[numbers])
+            )
+        taxonomy = _described(taxonomy, data, source.rows)
         found = index_of(X) if called is None else [called[n] for n in numbers.tolist()]
         called = None if found is None else tuple(found)
         known = known and replace(known, codes=known.codes[numbers])
-    portraits = Portraits(tree, source)
+    portraits = Portraits(taxonomy, source)
     check_same_rows(given, portraits)
-    margins, units = measure(tree, source.rows, tree.weights if numbers is not None else None)
-    least = least_margins(tree, margins)
+    margins, units = measure(
+        taxonomy, source.rows, taxonomy.tree.weights if numbers is not None else None
+    )
+    least = least_margins(taxonomy, margins)
     if numbers is None and not isinstance(X, Expanded):
         _warn_of_order(given, least)
     return Explanation(
-        hierarchy=tree,
-        names=name_nodes(tree),
+        taxonomy=taxonomy,
+        names=name_nodes(taxonomy),
         row_names=called,
         classes=known,
         margins=margins,
@@ -140,15 +145,17 @@ def explain(
     )
 
 
-def _has_rules(tree: Hierarchy) -> bool:
-    return tree.n_leaves == 1 or any(rule is not None for rule in tree.rules)
+def _has_rules(taxonomy: Taxonomy) -> bool:
+    return taxonomy.tree.n_leaves == 1 or any(rule is not None for rule in taxonomy.tree.rules)
 
 
-def _warn_of_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
+def _warn_of_order(taxonomy: Taxonomy, least: tuple[Array, ...]) -> None:
     """Warn if the rules send most rows elsewhere: they may be in another order."""
-    if tree.n_leaves == 1 or not _has_rules(tree):
+    if taxonomy.tree.n_leaves == 1 or not _has_rules(taxonomy):
         return
-    share = float((np.concatenate([least[leaf] for leaf in tree.leaves]) >= 0.0).mean())
+    share = float(
+        (np.concatenate([least[leaf] for leaf in taxonomy.tree.leaves]) >= 0.0).mean()
+    )
     if share < 0.5:
         message = (
             f"the rules send only {100 * share:.0f} % of these rows where the tree has them"
@@ -156,16 +163,18 @@ def _warn_of_order(tree: Hierarchy, least: tuple[Array, ...]) -> None:
         warn_caller(f"{message}: are they in the same order?", UserWarning)
 
 
-def _described(tree: Hierarchy, data: Any, rows: Rows) -> Hierarchy:
+def _described(taxonomy: Taxonomy, data: Any, rows: Rows) -> Taxonomy:
     """Return the tree with means, two-valued features, and nearest-mean rules if without."""
-    if tree.means is None:
-        tree = with_means(tree, data, tree.labels)
-    assert tree.means is not None
-    if not _has_rules(tree):
-        families = [list(tree.children(node)) for node in range(tree.n_nodes)]
-        rules = [LinearRule.nearest(tree.means[some]) if some else None for some in families]
-        tree = replace(tree, rules=tuple(rules))
+    if taxonomy.means is None:
+        taxonomy = add_means(taxonomy, data, taxonomy.tree.labels)
+    assert taxonomy.means is not None
+    if not _has_rules(taxonomy):
+        families = [list(taxonomy.tree.children(node)) for node in range(taxonomy.tree.n_nodes)]
+        rules = [
+            LinearRule.nearest(taxonomy.means[some]) if some else None for some in families
+        ]
+        taxonomy = replace(taxonomy, tree=replace(taxonomy.tree, rules=tuple(rules)))
     # Where values are missing, the rows do not say which features have two values.
-    if tree.two_values is None and tree.encoding is None:
-        tree = replace(tree, two_values=find_two_values(rows))
-    return tree
+    if taxonomy.two_values is None and taxonomy.encoding is None:
+        taxonomy = replace(taxonomy, two_values=find_two_values(rows))
+    return taxonomy

@@ -10,22 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
+from taxarbor._format import format_column, format_number
+from taxarbor._frames import make_frame
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import Classes, columns_of, find_row, given_names, index_of
 from taxarbor.explain._portrait import Portraits
 from taxarbor.explain._steps import Source, find_steps, number_or_none
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import make_frame
-from taxarbor.hierarchy._encoding import Expanded
-from taxarbor.hierarchy._reasons import (
+from taxarbor.tables._encoding import Expanded
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._reasons import (
     Reason,
     are_zero_and_one,
     category_of,
     known_mean,
     missing_shares,
 )
-from taxarbor.hierarchy._route import check_columns, expand
-from taxarbor.hierarchy._words import format_column, format_number, phrase
+from taxarbor.taxonomy._routing import check_columns, expand
+from taxarbor.taxonomy._text import phrase
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ class Explanation:
 
     Attributes
     ----------
-    hierarchy : Hierarchy
+    taxonomy : Taxonomy
         The tree, with rules and means. A tree that had no rules has nearest-mean ones.
     names : tuple of str
         A short name for each node, made of the features that lead to it from its parent.
@@ -61,11 +62,11 @@ class Explanation:
         rows without a class.
     margins : tuple of array or None
         For each node with a rule, the margins of its rows, in the order of
-        ``hierarchy.rows(node)``; None for others. 1 is usual, 0 is the border.
+        ``taxonomy.tree.rows(node)``; None for others. 1 is usual, 0 is the border.
     units : float array of shape (n_nodes,)
         The median of the absolute margins of each rule, by which they were divided.
-    whole : Hierarchy
-        The tree of all rows; that of a sample, in ``hierarchy``, has fewer.
+    whole : Taxonomy
+        The tree of all rows; that of a sample, in ``taxonomy``, has fewer.
     numbers : int array
         The numbers of the rows among all rows, ascending: those of a sample, or all.
     notes : tuple of str
@@ -84,13 +85,13 @@ class Explanation:
     ['x0']
     """
 
-    hierarchy: Hierarchy
+    taxonomy: Taxonomy
     names: tuple[str, ...]
     row_names: tuple[str, ...] | None
     classes: Classes | None
     margins: tuple[Array | None, ...]
     units: Array
-    whole: Hierarchy
+    whole: Taxonomy
     numbers: IndexArray
     notes: tuple[str, ...]
     has_rules: bool
@@ -100,7 +101,7 @@ class Explanation:
     _portraits: Portraits
 
     def __repr__(self) -> str:
-        return f"Explanation({self.hierarchy!r})"
+        return f"Explanation({self.taxonomy!r})"
 
     def node(
         self, node: SupportsIndex, *, n_top: int | None = None, n_examples: int = 5
@@ -127,28 +128,32 @@ class Explanation:
             ``extreme`` and ``borderline``, as the methods of these names return them; and
             ``classes``, if known, the number of rows of each, the largest first.
         """
-        tree = self.hierarchy
-        parent = tree.parent(node)
+        taxonomy = self.taxonomy
+        parent = taxonomy.tree.parent(node)
         index = operator.index(node)
-        is_leaf = tree.is_leaf(index)
+        is_leaf = taxonomy.tree.is_leaf(index)
         values = {
             "node": index,
             "name": self.names[index],
             "parent": parent,
-            "depth": int(tree.depth[index]),
-            "n_rows": int(self.whole.sizes[index]),
-            "children": list(tree.children(index)),
-            "cluster": int(np.flatnonzero(tree.leaves == index)[0]) if is_leaf else None,
-            "decided_by": tree.decided_by(index),
-            "n_features": 0 if (rule := tree.rules[index]) is None else rule.n_features_used,
-            "note": tree.notes[index],
+            "depth": int(taxonomy.tree.depth[index]),
+            "n_rows": int(self.whole.tree.sizes[index]),
+            "children": list(taxonomy.tree.children(index)),
+            "cluster": int(np.flatnonzero(taxonomy.tree.leaves == index)[0])
+            if is_leaf
+            else None,
+            "decided_by": taxonomy.tree.decided_by(index),
+            "n_features": 0
+            if (rule := taxonomy.tree.rules[index]) is None
+            else rule.n_features_used,
+            "note": taxonomy.tree.notes[index],
             "missing": self._missing(index),
             "features": self.leading(index, n_top),
             "standout": self.standout(index, TOP if n_top is None else n_top),
             **self.examples(index, n_examples),
         }
         if self.classes is not None:
-            counts = self.classes.count(tree.rows(index), self.weights)
+            counts = self.classes.count(taxonomy.tree.rows(index), self.weights)
             values["classes"] = {self.classes.name(code): count for code, count in counts}
         return values
 
@@ -168,7 +173,7 @@ class Explanation:
             include all rows beyond. Of a category, the value that differs most. The root has
             none.
         """
-        return self._portraits.standout(self.hierarchy, node, n_top)
+        return self._portraits.standout(self.taxonomy, node, n_top)
 
     def typical(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
         """Return the rows nearest to the mean of a node's rows.
@@ -215,15 +220,15 @@ class Explanation:
 
         Takes and raises what they do.
         """
-        tree, index, n_examples = self.hierarchy, operator.index(node), max(n_examples, 0)
-        rows, means = tree.rows(node), tree.means
+        taxonomy, index, n_examples = self.taxonomy, operator.index(node), max(n_examples, 0)
+        rows, means = taxonomy.tree.rows(node), taxonomy.means
         assert means is not None
         distances = self._portraits.distances(rows, means[index].astype(np.float64))
         nearest = np.argsort(distances, kind="stable")[:n_examples]
         found = {"typical": self._rows_with(rows[nearest], "distance", distances[nearest])}
-        parent, margins = tree.parent(node), self.margins[index]
+        parent, margins = taxonomy.tree.parent(node), self.margins[index]
         if parent is None:
-            parts = [self.extreme(child, n_examples) for child in tree.children(index)]
+            parts = [self.extreme(child, n_examples) for child in taxonomy.tree.children(index)]
             turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
             found["extreme"] = turns[:n_examples]
         else:
@@ -238,10 +243,10 @@ class Explanation:
         return found
 
     def _missing(self, node: int) -> dict[str, float]:
-        tree = self.hierarchy
-        if tree.missing is None or tree.encoding is None:
+        taxonomy = self.taxonomy
+        if taxonomy.missing is None or taxonomy.encoding is None:
             return {}
-        shares = zip(tree.encoding.columns, tree.missing[node].tolist(), strict=True)
+        shares = zip(taxonomy.encoding.columns, taxonomy.missing[node].tolist(), strict=True)
         return {column.label: share for column, share in shares if share > 0.0}
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
@@ -251,15 +256,21 @@ class Explanation:
         raised if there are no such nodes, ValueError if the first is not an ancestor of the
         second.
         """
-        tree, above, below = self.hierarchy, operator.index(ancestor), operator.index(node)
-        n_rows = len(tree.rows(above)), len(tree.rows(below))  # which checks the ids
-        start, decider = int(tree.start[below] - tree.start[above]), tree.decided_by(above)
+        taxonomy, above, below = self.taxonomy, operator.index(ancestor), operator.index(node)
+        n_rows = (
+            len(taxonomy.tree.rows(above)),
+            len(taxonomy.tree.rows(below)),
+        )  # which checks the ids
+        start, decider = (
+            int(taxonomy.tree.start[below] - taxonomy.tree.start[above]),
+            taxonomy.tree.decided_by(above),
+        )
         # Slices nest, and those of children are smaller than their parent's.
         if decider is None or not 0 <= start <= n_rows[0] - n_rows[1] or above == below:
             raise InputError(f"node {ancestor} is not an ancestor of node {node}")
         margins = self.margins[decider]
         assert margins is not None
-        start = int(tree.start[below] - tree.start[decider])
+        start = int(taxonomy.tree.start[below] - taxonomy.tree.start[decider])
         return margins[start : start + n_rows[1]]
 
     def row(self, row: int | str) -> dict[str, Any]:
@@ -280,8 +291,8 @@ class Explanation:
             child or against it, in words and as values. Noise has no leaf, cluster -1 and no
             steps.
         """
-        place, tree = self._place(row), self.hierarchy
-        leaves = _leaves(tree, tree.labels)
+        place, taxonomy = self._place(row), self.taxonomy
+        leaves = _leaves(taxonomy, taxonomy.tree.labels)
         found = find_steps(self, self._source, leaves, np.array([place]), tuple)
         steps = [
             {
@@ -302,7 +313,7 @@ class Explanation:
             "row": int(self.numbers[place]),
             "name": None if self.row_names is None else self.row_names[place],
             "leaf": int(leaves[place]) if leaves[place] >= 0 else None,
-            "cluster": int(tree.labels[place]),
+            "cluster": int(taxonomy.tree.labels[place]),
             "steps": steps,
         }
 
@@ -320,8 +331,8 @@ class Explanation:
             rest_mean (of the siblings') and missing (the share of the node's rows without).
         """
         lines = [
-            (node, self.names[node], self.hierarchy.parent(node), *values.values())
-            for node in range(1, self.hierarchy.n_nodes)
+            (node, self.names[node], self.taxonomy.tree.parent(node), *values.values())
+            for node in range(1, self.taxonomy.tree.n_nodes)
             for values in self.leading(node)
         ]
         return make_frame(TABLE, lines, ("node", "name", "parent", *_FEATURE))
@@ -334,7 +345,7 @@ class Explanation:
         decides at a leaf.
         """
         lines = []
-        for index in range(self.hierarchy.n_nodes):
+        for index in range(self.taxonomy.tree.n_nodes):
             values = self.node(index, n_top=3, n_examples=n_examples)
             del values["children"]
             # Whole numbers, as in exchange.to_frame.
@@ -375,11 +386,11 @@ class Explanation:
             If these are not numbers or names of rows. Of a mask, pass ``np.flatnonzero``.
         """
         if which is None:
-            places = np.arange(self.hierarchy.n_rows)
+            places = np.arange(self.taxonomy.tree.n_rows)
         else:
             some = [which] if isinstance(which, int | str | np.integer) else which
             places = np.array([self._place(row) for row in some], dtype=np.intp)
-        leaves = _leaves(self.hierarchy, self.hierarchy.labels)
+        leaves = _leaves(self.taxonomy, self.taxonomy.tree.labels)
         return self._step_frame(
             self._source, leaves, places, self.numbers[places], self.row_names
         )
@@ -397,18 +408,23 @@ class Explanation:
         ValueError
             If ``X`` does not have the features of the tree, in their order.
         """
-        tree, columns = self.hierarchy, self._columns
+        taxonomy, columns = self.taxonomy, self._columns
         # Without columns of their own, the names given must at least be in the same order.
-        if columns is None and sorted(columns_of(X) or ()) == sorted(tree.feature_names or ()):
-            columns = tree.feature_names
-        fitted = tree
-        if tree.encoding is None:  # which has the names of the columns, not those given since
+        if columns is None and sorted(columns_of(X) or ()) == sorted(
+            taxonomy.feature_names or ()
+        ):
+            columns = taxonomy.feature_names
+        fitted = taxonomy
+        if (
+            taxonomy.encoding is None
+        ):  # which has the names of the columns, not those given since
             check_columns(X, columns)
-            fitted = replace(tree, feature_names=None if columns is None else list(columns))
+            names = None if columns is None else tuple(columns)
+            fitted = replace(taxonomy, tree=replace(taxonomy.tree, feature_names=names))
         data, gaps = expand(X, fitted)
         names = given_names("row", row_names, index_of(X), data.shape[0])
-        source = Source.of(tree, data, gaps)
-        leaves = _leaves(tree, tree.predict(Expanded(data, gaps)))
+        source = Source.of(taxonomy, data, gaps)
+        leaves = _leaves(taxonomy, taxonomy.predict(Expanded(data, gaps)))
         every = np.arange(len(leaves))
         return self._step_frame(source, leaves, every, every, names)
 
@@ -417,7 +433,7 @@ class Explanation:
 
         Takes the numbers that :meth:`node` takes.
         """
-        nodes = range(self.hierarchy.n_nodes)
+        nodes = range(self.taxonomy.tree.n_nodes)
         found = [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]
         return {"nodes": found} | ({"notes": list(self.notes)} if self.notes else {})
 
@@ -429,16 +445,16 @@ class Explanation:
     @property
     def weights(self) -> Array | None:
         """How many rows each row of a sample stands for; None where there is no sample."""
-        return self.hierarchy.weights if self.notes else None
+        return self.taxonomy.tree.weights if self.notes else None
 
     @property
     def least_margins(self) -> Array:
-        """The least margin on the path of each row, in the order of ``hierarchy.rows(0)``."""
-        leaves = self.hierarchy.leaves.tolist()
+        """The least margin on the path of each row, in the order of ``taxonomy.tree.rows(0)``."""
+        leaves = self.taxonomy.tree.leaves.tolist()
         return np.concatenate([self._least[leaf] for leaf in leaves])
 
     def places(self, rows: IndexArray) -> IndexArray:
-        """Return where rows are in ``hierarchy``, ``classes`` and ``row_names``."""
+        """Return where rows are in ``taxonomy``, ``classes`` and ``row_names``."""
         return np.searchsorted(self.numbers, rows)
 
     def cells(self, rows: IndexArray, feature: int) -> list[str]:
@@ -446,11 +462,11 @@ class Explanation:
 
         ``unknown`` where there is no value.
         """
-        tree, category = self.hierarchy, category_of(self.hierarchy, feature)
+        taxonomy, category = self.taxonomy, category_of(self.taxonomy, feature)
         cells = self._source.cells(self.places(rows), feature, category)
         if category is not None:
             return ["unknown" if code is None else category.values[code] for code in cells]
-        pairs = tree.two_values
+        pairs = taxonomy.two_values
         if pairs is not None and are_zero_and_one(pairs[feature]):
             texts = ["yes" if value else "no" for value in cells]
         else:
@@ -468,17 +484,20 @@ class Explanation:
 
     def leading(self, node: int, n_top: int | None = None) -> list[dict[str, Any]]:
         """Return the lines of :meth:`features` of a node; takes what :meth:`node` does."""
-        tree = self.hierarchy
+        taxonomy = self.taxonomy
         sides: Any = [
-            (known_mean(tree, node, beside=beside), missing_shares(tree, node, beside=beside))
+            (
+                known_mean(taxonomy, node, beside=beside),
+                missing_shares(taxonomy, node, beside=beside),
+            )
             for beside in (False, True)
         ]
         lines = []
-        for reason in tree.reasons(node, n_top):
+        for reason in taxonomy.reasons(node, n_top):
             direction = "higher" if reason.sign > 0 else "lower"
             if reason.categories in (("known",), ("unknown",)):
                 direction = reason.categories[0]
-            words, both = phrase(reason), (_mean_of(reason, tree, *side) for side in sides)
+            words, both = phrase(reason), (_mean_of(reason, taxonomy, *side) for side in sides)
             said = reason.name, reason.feature, words, direction, reason.share, reason.weight
             values = *said, *map(number_or_none, both), reason.unknown
             lines.append(dict(zip(_FEATURE, values, strict=True)))
@@ -491,7 +510,7 @@ class Explanation:
         ]
 
     def _place(self, row: int | str) -> int:
-        return find_row(row, self.row_names, self.whole.n_rows, self.numbers)
+        return find_row(row, self.row_names, self.whole.tree.n_rows, self.numbers)
 
     def _step_frame(
         self,
@@ -522,9 +541,9 @@ class Explanation:
         })  # fmt: skip
 
 
-def _leaves(tree: Hierarchy, labels: IndexArray) -> IndexArray:
+def _leaves(taxonomy: Taxonomy, labels: IndexArray) -> IndexArray:
     """Return the leaf of each label, -1 of noise."""
-    return np.append(tree.leaves, -1)[labels]
+    return np.append(taxonomy.tree.leaves, -1)[labels]
 
 
 def _largest(values: Array, then: Array, n: int) -> IndexArray:
@@ -539,12 +558,12 @@ def _texts(texts: Sequence[str]) -> Any:
     return np.array([*texts, None], dtype=object)[:-1]
 
 
-def _mean_of(reason: Reason, tree: Hierarchy, means: Array, missing: Array) -> float:
+def _mean_of(reason: Reason, taxonomy: Taxonomy, means: Array, missing: Array) -> float:
     """Return the mean of a reason's feature, or the share of rows with its categories."""
-    if tree.encoding is None or not reason.categories:
+    if taxonomy.encoding is None or not reason.categories:
         return float(means[reason.feature])
-    unknown = float(missing[tree.encoding.owner[reason.feature]])
+    unknown = float(missing[taxonomy.encoding.owner[reason.feature]])
     shares = {"known": 1.0 - unknown, "unknown": unknown}
-    if (category := category_of(tree, reason.feature)) is not None:
+    if (category := category_of(taxonomy, reason.feature)) is not None:
         shares |= dict(zip(category.values, category.spread(means).tolist(), strict=True))
     return float(sum(shares[name] for name in reason.categories))

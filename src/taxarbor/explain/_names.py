@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, printable
+from taxarbor._format import format_number
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._sample import MIN_SAMPLE
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._words import format_number, phrase
 from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._text import phrase
 
 if TYPE_CHECKING:
     from taxarbor.explain._portrait import Portraits
@@ -81,32 +82,32 @@ def index_of(X: Any) -> Sequence[str] | None:
     return [str(name) for name in index] if index is not None and is_named else None
 
 
-def check_same_rows(tree: Hierarchy, columns: "Portraits") -> None:
+def check_same_rows(taxonomy: Taxonomy, columns: "Portraits") -> None:
     """Raise ValueError if the mean of a column is not that of the tree's own rows.
 
     Those of a sample, on which large trees are found, or of rows with weights, which a fit
     rounds, may differ by some standard errors.
     """
-    if tree.means is None:
+    if taxonomy.means is None:
         return
     moved, weights, center = MOVED, columns.weights, columns.center
-    if tree.n_rows > MIN_SAMPLE:
+    if taxonomy.tree.n_rows > MIN_SAMPLE:
         moved = MAX_STANDARD_ERRORS / MIN_SAMPLE**0.5
     if weights is not None:
         error = float(np.sqrt(np.square(weights).sum()) / weights.sum())
         moved = max(moved, MAX_STANDARD_ERRORS * error)
-    known = tree.means[tree.root].astype(np.float64)
+    known = taxonomy.means[taxonomy.tree.root].astype(np.float64)
     allowed = moved * columns.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
     wrong = np.flatnonzero(np.abs(known - center) > allowed)
     if len(wrong):
-        column, names = int(wrong[0]), tree.feature_names
+        column, names = int(wrong[0]), taxonomy.feature_names
         name = names[column] if names else f"x{column}"
         was, now = (format_number(float(means[column])) for means in (known, center))
         raise InputError(
             "X does not hold the rows that the tree was grown on, in the same order: the mean "
             f"of {name} was {was}, and is {now} now. If the rows were scaled for the fit, pass "
             "the scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, as "
-            "hierarchy.unscale(scaler.mean_, scaler.scale_) returns it"
+            "taxonomy.unscale(scaler.mean_, scaler.scale_) returns it"
         )
 
 
@@ -156,11 +157,11 @@ def whole_numbers(counts: NDArray[Any]) -> IndexArray:
 # Nodes
 
 
-def name_nodes(hierarchy: Hierarchy) -> tuple[str, ...]:
+def name_nodes(taxonomy: Taxonomy) -> tuple[str, ...]:
     """Return a short name for each node: what leads there from its parent."""
     names = ["all rows"]
-    for node in range(1, hierarchy.n_nodes):
-        reasons = hierarchy.reasons(node, WORDS)
+    for node in range(1, taxonomy.tree.n_nodes):
+        reasons = taxonomy.reasons(node, WORDS)
         words = [
             phrase(reason, LONGEST)
             for reason in reasons

@@ -17,9 +17,9 @@ from scipy import sparse
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._names import whole_numbers
 from taxarbor.explain._steps import Source, blocks, dense_part, median, row_width
-from taxarbor.hierarchy import Hierarchy, Reason
-from taxarbor.hierarchy._reasons import category_of, columns_of
-from taxarbor.hierarchy._words import phrase
+from taxarbor.taxonomy import Reason, Taxonomy
+from taxarbor.taxonomy._reasons import category_of, columns_of
+from taxarbor.taxonomy._text import phrase
 
 BINS = 16  # of a histogram
 VALUES = 20  # whole numbers that have a bin each, at most
@@ -44,18 +44,22 @@ class Portraits:
     nodes share most of them.
     """
 
-    def __init__(self, tree: Hierarchy, source: Source) -> None:
+    def __init__(self, taxonomy: Taxonomy, source: Source) -> None:
         self.source, self.data = source, source.data
         self._width = row_width(self.data) if source.gaps is None else self.data.shape[1]
         self.weights: Array | None = None
         self.center: Array = source.rows.center  # of all values, those in place of gaps, too
-        if tree.n_noise or tree.weights is not None:
-            weights = np.ones(tree.n_rows) if tree.weights is None else tree.weights
-            self.weights = weights = np.where(tree.labels >= 0, weights, 0.0)
+        if taxonomy.tree.n_noise or taxonomy.tree.weights is not None:
+            weights = (
+                np.ones(taxonomy.tree.n_rows)
+                if taxonomy.tree.weights is None
+                else taxonomy.tree.weights
+            )
+            self.weights = weights = np.where(taxonomy.tree.labels >= 0, weights, 0.0)
             parts = blocks(len(weights), self._width)
             sums = sum(weights[some] @ self.data[some] for some in parts)
             self.center = np.asarray(sums / weights.sum())
-        self.counts, self.excess, self.squares = self._sums(np.arange(tree.n_rows))
+        self.counts, self.excess, self.squares = self._sums(np.arange(taxonomy.tree.n_rows))
         n_known = np.maximum(self.counts, np.finfo(float).tiny)
         variance = self.squares / n_known - np.square(self.excess / n_known)
         self.mean: Array = self.center + self.excess / n_known
@@ -85,18 +89,20 @@ class Portraits:
         return None if self.weights is None else self.weights[rows]
 
     def standout(
-        self, tree: Hierarchy, node: SupportsIndex, n_top: int
+        self, taxonomy: Taxonomy, node: SupportsIndex, n_top: int
     ) -> list[dict[str, Any]]:
         """Return the features that stand out most in a node; see Explanation.standout."""
-        rows = tree.rows(node)
-        names, is_yes_no = tree.feature_names, tree.yes_no
+        rows = taxonomy.tree.rows(node)
+        names, is_yes_no = taxonomy.feature_names, taxonomy.is_boolean
         effects, means, n_known = self._effects(rows)
         own_weights = self._weights_of(rows)
         total = len(rows) if own_weights is None else float(own_weights.sum())
         ranked = np.argsort(-np.abs(effects), kind="stable")
         ranked = ranked[effects[ranked] != 0.0]
-        if tree.encoding is not None:  # of the features of a column, the one that does most
-            ranked = ranked[np.sort(np.unique(columns_of(tree)[ranked], return_index=True)[1])]
+        if taxonomy.encoding is not None:  # of the features of a column, the one that does most
+            ranked = ranked[
+                np.sort(np.unique(columns_of(taxonomy)[ranked], return_index=True)[1])
+            ]
         features = ranked[: max(n_top, 0)]
         for feature in set(features.tolist()) - self._bins.keys():
             self._bins[feature] = make_bins(*self._column(feature))
@@ -109,7 +115,7 @@ class Portraits:
             own, other = here, [*whole.counts]
             share = all_share = None
             said = Reason(feature, name, effect, effect)
-            if (category := category_of(tree, feature)) is not None:
+            if (category := category_of(taxonomy, feature)) is not None:
                 code = feature - category.first
                 if len(category.values) == 2:
                     code = int(effect > 0.0)

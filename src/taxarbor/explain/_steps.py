@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._errors import printable
+from taxarbor._format import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy, LinearRule
-from taxarbor.hierarchy._reasons import Category, category_of, columns_of, known_mean
-from taxarbor.hierarchy._words import format_number
 from taxarbor.rows import Rows, as_rows
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._reasons import Category, category_of, columns_of, known_mean
+from taxarbor.tree import LinearRule
 
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation
@@ -33,21 +34,21 @@ BITS = 17  # precision to which the parts of features are compared: rounding mus
 
 
 def measure(
-    tree: Hierarchy, rows: Rows, weights: Array | None = None
+    taxonomy: Taxonomy, rows: Rows, weights: Array | None = None
 ) -> tuple[tuple[Array | None, ...], Array]:
     """Return the margins of the rows at each rule, and the medians they were divided by.
 
     The rows of a sample have weights: what each stands for.
     """
-    margins: list[Array | None] = [None] * tree.n_nodes
-    units = np.ones(tree.n_nodes)
-    for node, rule in enumerate(tree.rules):
+    margins: list[Array | None] = [None] * taxonomy.tree.n_nodes
+    units = np.ones(taxonomy.tree.n_nodes)
+    for node, rule in enumerate(taxonomy.tree.rules):
         if rule is None:
             continue
-        sizes = tree.sizes[list(tree.frontier(node))]
+        sizes = taxonomy.tree.sizes[list(taxonomy.tree.frontier(node))]
         targets = np.repeat(np.arange(len(sizes)), sizes)
-        found, _, _ = score_margins(rule, rows, tree.rows(node), targets)
-        own = None if weights is None else weights[tree.rows(node)]
+        found, _, _ = score_margins(rule, rows, taxonomy.tree.rows(node), targets)
+        own = None if weights is None else weights[taxonomy.tree.rows(node)]
         unit = median(np.abs(found), own)
         units[node] = unit if unit > 0.0 else 1.0
         margins[node] = found / units[node]
@@ -88,15 +89,20 @@ def score_margins(
     return margins, own, rivals
 
 
-def least_margins(hierarchy: Hierarchy, margins: Sequence[Array | None]) -> tuple[Array, ...]:
+def least_margins(taxonomy: Taxonomy, margins: Sequence[Array | None]) -> tuple[Array, ...]:
     """Return the least margin on the path to each node, of each of its rows.
 
     Parents come first, so a node looks at its parent alone: a walk from each node to the root
     would take too long in a deep tree. There is nothing above the root, so infinity.
     """
-    least = [np.full(hierarchy.sizes[0], np.inf)]
-    for node, parent in enumerate(hierarchy.parents[1:].tolist(), start=1):
-        own = slice(*([hierarchy.start[node], hierarchy.stop[node]] - hierarchy.start[parent]))
+    least = [np.full(taxonomy.tree.sizes[0], np.inf)]
+    for node, parent in enumerate(taxonomy.tree.parents[1:].tolist(), start=1):
+        own = slice(
+            *(
+                [taxonomy.tree.start[node], taxonomy.tree.stop[node]]
+                - taxonomy.tree.start[parent]
+            )
+        )
         above, inherited = margins[parent], least[parent][own]
         # A split without a rule is decided above, where its rows have their margins.
         least.append(inherited if above is None else np.minimum(inherited, above[own]))
@@ -146,11 +152,11 @@ class Source(NamedTuple):
     columns: IndexArray
 
     @classmethod
-    def of(cls, tree: Hierarchy, data: Any, gaps: Any) -> Self:
+    def of(cls, taxonomy: Taxonomy, data: Any, gaps: Any) -> Self:
         """Return the rows of a tree's features; both are arrays or sparse."""
         is_sparse = sparse.issparse(gaps)
         gaps = gaps.tocsr() if is_sparse else gaps
-        return cls(as_rows(data) if data.shape[0] else None, data, gaps, columns_of(tree))
+        return cls(as_rows(data) if data.shape[0] else None, data, gaps, columns_of(taxonomy))
 
     def gaps_in(self, positions: Any, features: Any) -> NDArray[np.bool_] | None:
         """Return which rows have no value in the columns of some features; None if all do."""
@@ -217,16 +223,18 @@ def find_steps(
     ``render`` converts the features that pull a row most, because to keep them all takes much
     memory.
     """
-    tree, rows = explanation.hierarchy, source.rows
-    begins = np.append(tree.start, -1)[leaves[chosen]]
+    taxonomy, rows = explanation.taxonomy, source.rows
+    begins = np.append(taxonomy.tree.start, -1)[leaves[chosen]]
     found: list[Any] = [[np.zeros(0, dtype) for dtype in (int, int, int, float, float, object)]]
-    for node, rule in enumerate(tree.rules):
+    for node, rule in enumerate(taxonomy.tree.rules):
         # A leaf lies below a node if its slice begins within the node's.
-        places = np.flatnonzero((begins >= tree.start[node]) & (begins < tree.stop[node]))
+        places = np.flatnonzero(
+            (begins >= taxonomy.tree.start[node]) & (begins < taxonomy.tree.stop[node])
+        )
         if rule is None or not len(places):
             continue
-        positions, frontier = chosen[places], np.array(tree.frontier(node))
-        which = np.searchsorted(tree.start[frontier], begins[places], side="right") - 1
+        positions, frontier = chosen[places], np.array(taxonomy.tree.frontier(node))
+        which = np.searchsorted(taxonomy.tree.start[frontier], begins[places], side="right") - 1
         margins, best, rivals = score_margins(rule, rows, positions, which)
         margins /= explanation.units[node]
         surer, reasons = np.empty(len(places)), np.empty(len(places), dtype=object)
@@ -235,7 +243,7 @@ def find_steps(
             order = np.argsort(known, kind="stable")
             each: Array = np.ones(len(order))
             if explanation.weights is not None:
-                each = explanation.weights[tree.rows(frontier[k])[order]]
+                each = explanation.weights[taxonomy.tree.rows(frontier[k])[order]]
             shares = np.append(0.0, np.cumsum(each)) / each.sum()
             own = np.flatnonzero(which == k)
             # Margins that differ by rounding only are equal.
@@ -245,7 +253,7 @@ def find_steps(
         order = np.argsort(codes, kind="stable")
         for pair in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
             scores = int(best[pair[0]]), int(rivals[pair[0]])
-            pulls = _pulls(tree, source, (node, *scores), positions[pair])
+            pulls = _pulls(taxonomy, source, (node, *scores), positions[pair])
             for place, pull in zip(pair.tolist(), pulls, strict=True):
                 reasons[place] = render(pull)
         nodes = np.full(len(places), node)
@@ -257,23 +265,23 @@ def find_steps(
 
 
 def _pulls(
-    tree: Hierarchy, source: Source, where: tuple[int, int, int], positions: IndexArray
+    taxonomy: Taxonomy, source: Source, where: tuple[int, int, int], positions: IndexArray
 ) -> Iterator[tuple[Pull, ...]]:
     """Return the features that pull rows most between two scores of a rule, row by row.
 
     A feature adds ``weight * (x - (mean + other mean) / 2)`` to the difference of the scores.
     """
     node, own, rival = where
-    rule, frontier = tree.rules[node], tree.frontier(node)
+    rule, frontier = taxonomy.tree.rules[node], taxonomy.tree.frontier(node)
     assert rule is not None
-    assert tree.means is not None
+    assert taxonomy.means is not None
     here, there = (frontier[target] for target in rule.targets[[own, rival]].tolist())
     weights = rule.weights[own].astype(np.float64) - rule.weights[rival]
     columns = np.flatnonzero(weights)
-    means = tree.means[[here, there]][:, columns]
+    means = taxonomy.means[[here, there]][:, columns]
     middle = means.astype(np.float64).mean(axis=0)
-    begins = np.flatnonzero(np.diff(columns_of(tree)[columns], prepend=-1))
-    known = known_mean(tree, here), known_mean(tree, there)
+    begins = np.flatnonzero(np.diff(columns_of(taxonomy)[columns], prepend=-1))
+    known = known_mean(taxonomy, here), known_mean(taxonomy, there)
     for some in blocks(len(positions), len(columns)):
         values = dense_part(source.data, positions[some], columns).astype(np.float64)
         parts = weights[columns] * (values - middle)
@@ -283,7 +291,7 @@ def _pulls(
         total = np.maximum(sizes.sum(axis=1), np.finfo(float).tiny)
         tops = _largest(sizes)
         lookup = {
-            j: _cells_of(tree, source, positions[some], int(columns[begins[j]]), known)
+            j: _cells_of(taxonomy, source, positions[some], int(columns[begins[j]]), known)
             for j in np.unique(tops).tolist()
         }
         for i, top in enumerate(tops.tolist()):
@@ -295,14 +303,14 @@ def _pulls(
 
 
 def _cells_of(
-    tree: Hierarchy,
+    taxonomy: Taxonomy,
     source: Source,
     positions: IndexArray,
     feature: int,
     known: tuple[Array | None, Array | None],
 ) -> Callable[[int], tuple[int, str, float | str | None, float | None, float | None]]:
     """Return a function of a row that returns all of its :class:`Pull` but the strength."""
-    names, category = tree.feature_names, category_of(tree, feature)
+    names, category = taxonomy.feature_names, category_of(taxonomy, feature)
     cells = source.cells(positions, feature, category)
     means, others = known
     assert means is not None

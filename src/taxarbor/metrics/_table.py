@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, counted, warn_caller
+from taxarbor._frames import is_gap
 from taxarbor._types import IndexArray
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import is_gap
-from taxarbor.hierarchy._route import leaves_below
-from taxarbor.hierarchy._tree import hierarchy_of
 from taxarbor.tables._checks import check_weights
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.tree import Tree
+from taxarbor.tree._edit import leaves_below
 
 Floats = NDArray[np.float64]
 Counts = NDArray[Any]  # int64, or float64 where weights are no whole numbers
@@ -39,7 +40,7 @@ def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...
     values: Any = y if is_pandas else _as_array(y)
     if values.shape != (n_rows,):
         raise InputError(
-            f"there must be one class for each of the {n_rows} rows of the hierarchy, an array "
+            f"there must be one class for each of the {n_rows} rows of the tree, an array "
             f"of shape ({n_rows},); got shape {values.shape}"
         )
     codes, classes = _encode(values)
@@ -108,7 +109,7 @@ class LeafTable:
     whole numbers, it is float64.
     """
 
-    hierarchy: Hierarchy
+    tree: Tree
     counts: Counts
     classes: tuple[Any, ...]
 
@@ -126,7 +127,7 @@ class LeafTable:
 
     def node_counts(self) -> Counts:
         """Count rows by node and class: the leaves below a node are a slice of all leaves."""
-        tree = self.hierarchy
+        tree = self.tree
         running = np.zeros((tree.n_leaves + 1, len(self.classes)), dtype=self.counts.dtype)
         np.cumsum(self.counts, axis=0, out=running[1:])
         first, last = leaves_below(tree)
@@ -134,35 +135,35 @@ class LeafTable:
 
 
 def tabulate(
-    hierarchy: Hierarchy, y: ArrayLike, sample_weight: ArrayLike | None = None
+    taxonomy: Taxonomy, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> LeafTable:
     """Count the rows by leaf and class; warn of rows that are left out for want of a class."""
-    hierarchy = hierarchy_of(hierarchy)
-    n_rows, order = hierarchy.n_rows, hierarchy.rows(hierarchy.root)
+    tree = taxonomy_of(taxonomy).tree
+    n_rows, order = tree.n_rows, tree.rows(tree.root)
     codes, classes = encode_labels(y, n_rows)
     mine = codes[order]
     given = check_weights(sample_weight, n_rows)
     weights = None if given is None else given[order]
-    shape = hierarchy.n_leaves, len(classes) + 1  # first those without a class
+    shape = tree.n_leaves, len(classes) + 1  # first those without a class
     # Leaves own consecutive rows of `order`, so only the classes have to be looked up.
     offsets = np.arange(shape[0]) * shape[1] + 1
-    cells = np.repeat(offsets, hierarchy.sizes[hierarchy.leaves]) + mine
+    cells = np.repeat(offsets, tree.sizes[tree.leaves]) + mine
     counts = np.bincount(cells, weights, minlength=shape[0] * shape[1]).reshape(shape)[:, 1:]
     total = counts.sum()
     if not 2 <= total <= MOST:
-        told = f"at least two are needed, got {total:g}"
+        message = f"at least two are needed, got {total:g}"
         if total > MOST:
-            told = f"weights stand for {MOST:,} at most, got {total:.1e}; divide them"
-        raise InputError(f"scores compare pairs of rows with a label: {told}")
+            message = f"weights stand for {MOST:,} at most, got {total:.1e}; divide them"
+        raise InputError(f"scores compare pairs of rows with a label: {message}")
     if weights is None or np.array_equal(counts, np.floor(counts)):
         counts = counts.astype(np.int64)
     is_left_out = mine < 0 if weights is None else (mine < 0) & (weights > 0.0)
     if n_left_out := int(is_left_out.sum()):
         many = "are" if n_left_out > 1 else "is"
-        told = f"{counted(n_left_out, 'row')} without a label {many} left out of the scores"
-        warn_caller(told, UserWarning)
-    found = np.flatnonzero(counts.any(axis=0))
-    return LeafTable(hierarchy, counts[:, found], tuple(classes[code] for code in found))
+        message = f"{counted(n_left_out, 'row')} without a label {many} left out of the scores"
+        warn_caller(message, UserWarning)
+    present = np.flatnonzero(counts.any(axis=0))
+    return LeafTable(tree, counts[:, present], tuple(classes[code] for code in present))
 
 
 def pairs(counts: Any) -> Any:

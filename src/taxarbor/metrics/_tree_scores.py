@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._types import IndexArray
-from taxarbor.hierarchy import Hierarchy
 from taxarbor.metrics._class_tree import ClassTree, TreeSource
 from taxarbor.metrics._table import (
     Floats,
@@ -41,6 +40,8 @@ from taxarbor.metrics._table import (
     rand,
     tabulate,
 )
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.tree import Tree
 
 _BLOCK_SIZE = 2**18
 """Number of pairs to hold at once: a few megabytes. More is no faster."""
@@ -139,12 +140,12 @@ class LeafPairs:
         return result
 
 
-def shortest_path_similarity(tree: Hierarchy | ClassTree) -> Floats:
+def shortest_path_similarity(tree: Tree | ClassTree) -> Floats:
     """Return one minus the edges between leaves, divided by the most there are in the tree.
 
     Parameters
     ----------
-    tree : Hierarchy or ClassTree
+    tree : Taxonomy or ClassTree
         The tree.
 
     Returns
@@ -165,7 +166,7 @@ def shortest_path_similarity(tree: Hierarchy | ClassTree) -> Floats:
     return LeafPairs.of(tree.parents, tree.leaves).matrix("shortest_path")
 
 
-def path_sharing_similarity(tree: Hierarchy | ClassTree) -> Floats:
+def path_sharing_similarity(tree: Tree | ClassTree) -> Floats:
     """Return the number of nodes that branches share, divided by those of the longer one.
 
     A branch runs from the root, which does not count, to the leaf, which does. Takes and
@@ -189,7 +190,7 @@ def path_sharing_similarity(tree: Hierarchy | ClassTree) -> Floats:
 
 
 def shortest_path_score(
-    hierarchy: Hierarchy,
+    taxonomy: Taxonomy,
     y: ArrayLike,
     truth: TreeSource,
     *,
@@ -204,7 +205,7 @@ def shortest_path_score(
 
     Parameters
     ----------
-    hierarchy, y : Hierarchy, array-like of shape (n_rows,)
+    taxonomy, y : Taxonomy, array-like of shape (n_rows,)
         The learned tree, and the class of each row: as text, a leaf of the true tree. Rows
         without one (None, NaN, NA or blank text) are left out, and so are outliers that the
         tree leaves out.
@@ -245,12 +246,12 @@ def shortest_path_score(
     >>> round(score, 6)  # cat and dog have a similarity of 1/3, and are in one leaf
     0.851852
     """
-    table = tabulate(hierarchy, y, sample_weight)
+    table = tabulate(taxonomy, y, sample_weight)
     return _score(table, truth, "shortest_path", adjusted=adjusted)
 
 
 def path_sharing_score(
-    hierarchy: Hierarchy,
+    taxonomy: Taxonomy,
     y: ArrayLike,
     truth: TreeSource,
     *,
@@ -273,7 +274,7 @@ def path_sharing_score(
     >>> round(score, 6)  # cat and dog share one node of two, and are in one leaf
     0.916667
     """
-    table = tabulate(hierarchy, y, sample_weight)
+    table = tabulate(taxonomy, y, sample_weight)
     return _score(table, truth, "path_sharing", adjusted=adjusted)
 
 
@@ -288,7 +289,7 @@ def _adjust(error: float, chance: float) -> float:
 
 
 def _learned_pairs(table: LeafTable) -> LeafPairs:
-    return LeafPairs.of(table.hierarchy.parents, table.hierarchy.leaves)
+    return LeafPairs.of(table.tree.parents, table.tree.leaves)
 
 
 def _true_pairs(table: LeafTable, truth: TreeSource) -> LeafPairs:
@@ -333,7 +334,7 @@ def _moments(block: Floats, here: Floats, there: Floats) -> Floats:
 
 
 def dendrogram_purity(
-    hierarchy: Hierarchy, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+    taxonomy: Taxonomy, y: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return how pure the smallest node is that holds two rows of a class.
 
@@ -354,11 +355,11 @@ def dendrogram_purity(
     >>> round(dendrogram_purity(tree, ["a", "a", "b", "c", "c"]), 6)
     0.833333
     """
-    return _purity(tabulate(hierarchy, y, sample_weight))
+    return _purity(tabulate(taxonomy, y, sample_weight))
 
 
 def dasgupta_cost(
-    hierarchy: Hierarchy,
+    taxonomy: Taxonomy,
     y: ArrayLike,
     truth: TreeSource = None,
     *,
@@ -373,7 +374,7 @@ def dasgupta_cost(
 
     Parameters
     ----------
-    hierarchy, y, sample_weight
+    taxonomy, y, sample_weight
         As :func:`shortest_path_score` takes them, which raises the same.
     truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
         A tree of the classes: two rows are as similar as their classes are by the shortest
@@ -400,14 +401,14 @@ def dasgupta_cost(
     >>> dasgupta_cost(tree, ["a", "a", "b", "b"])
     0.5
     """
-    table = tabulate(hierarchy, y, sample_weight)
+    table = tabulate(taxonomy, y, sample_weight)
     classes = None if truth is None else _true_pairs(table, truth)
     return _cost(table, classes, normalize=normalize)
 
 
 def _purity(table: LeafTable) -> float:
     """Return the dendrogram purity."""
-    counts, parents = table.node_counts(), table.hierarchy.parents
+    counts, parents = table.node_counts(), table.tree.parents
     weights = pairs(counts).astype(np.float64)
     if not weights[0].sum() > 0.0:
         return nan
@@ -429,7 +430,7 @@ def _cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> fl
         for columns, B in classes.blocks("shortest_path"):
             similar += np.sum((n @ B.T) * n[:, columns], axis=1)
     weights, gain = (similar - sizes) / 2.0, sizes.copy()
-    gain[1:] -= sizes[table.hierarchy.parents[1:]]
+    gain[1:] -= sizes[table.tree.parents[1:]]
     total = float(weights @ gain)
     if not normalize:
         return total
@@ -440,7 +441,7 @@ def _cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> fl
 
 
 def score_hierarchy(
-    hierarchy: Hierarchy,
+    taxonomy: Taxonomy,
     y: ArrayLike,
     truth: TreeSource = None,
     *,
@@ -451,7 +452,7 @@ def score_hierarchy(
 
     Parameters
     ----------
-    hierarchy, y, truth, sample_weight
+    taxonomy, y, truth, sample_weight
         As :func:`shortest_path_score` takes them, which warns and raises the same; the true
         tree is optional.
     dasgupta : bool
@@ -472,12 +473,12 @@ def score_hierarchy(
     --------
     >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
-    >>> tree = Taxarbor(12, random_state=0).fit(animals.X).hierarchy_
+    >>> tree = Taxarbor(12, random_state=0).fit(animals.X).taxonomy_
     >>> scores = score_hierarchy(tree, animals.names, animals.tree)
     >>> scores["adjusted_shortest_path"] > 0.1
     True
     """
-    table = tabulate(hierarchy, y, sample_weight)
+    table = tabulate(taxonomy, y, sample_weight)
     classes = None if truth is None else _true_pairs(table, truth)
     scores: dict[str, float] = {}
     if classes is not None:

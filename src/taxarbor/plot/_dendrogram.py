@@ -7,11 +7,11 @@ import numpy as np
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._tree import hierarchy_of
-from taxarbor.hierarchy._words import count_rows
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import BRANCH, FONT_SIZE, PLAIN, StyledLine, value
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy._text import count_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,19 +43,19 @@ class DendrogramLayout:
     branches: IndexArray  # (n_nodes,), as ``find_branches`` has them, for colours
 
 
-def lay_out_dendrogram(hierarchy: Any) -> DendrogramLayout:
+def lay_out_dendrogram(taxonomy: Any) -> DendrogramLayout:
     """Return the lines of a dendrogram; ValueError if the root was not split."""
     # SciPy's recurses (3,000 splits in a chain end it), turns children around, and is slower.
-    hierarchy = hierarchy_of(hierarchy)
-    if hierarchy.n_leaves == 1:
+    taxonomy = taxonomy_of(taxonomy)
+    if taxonomy.tree.n_leaves == 1:
         raise InputError("a dendrogram needs at least two leaves, but the root was not split")
-    parents = hierarchy.parents[1:]
-    height = np.zeros(hierarchy.n_nodes)
-    height[parents] = hierarchy.n_splits + 1 - hierarchy.birth[1:]
-    place, bar = _layout.lay_out(hierarchy).breadth, height[hierarchy.parents]
+    parents = taxonomy.tree.parents[1:]
+    height = np.zeros(taxonomy.tree.n_nodes)
+    height[parents] = taxonomy.tree.n_splits + 1 - taxonomy.tree.birth[1:]
+    place, bar = _layout.lay_out(taxonomy).breadth, height[taxonomy.tree.parents]
     hoops, drops, owners = _layout.join_children(parents, place, height, bar)
-    branches = _layout.find_branches(hierarchy)
-    return DendrogramLayout(hierarchy.leaves, (*hoops, *drops), owners, branches)
+    branches = _layout.find_branches(taxonomy)
+    return DendrogramLayout(taxonomy.tree.leaves, (*hoops, *drops), owners, branches)
 
 
 @value
@@ -70,7 +70,7 @@ class DendrogramArtists:
 
 
 def plot_dendrogram(
-    hierarchy: Any,
+    taxonomy: Any,
     *,
     describe: _layout.Describe | None = None,
     orientation: _layout.Orientation = "right",
@@ -79,11 +79,11 @@ def plot_dendrogram(
     """Draw a tree as a dendrogram: the later a split was made, the closer to the leaves.
 
     Up to six branches have colours of their own. A line across the picture where the axis
-    says 5 clusters meets the clusters of ``hierarchy.cut(5)``.
+    says 5 clusters meets the clusters of ``taxonomy.cut(5)``.
 
     Parameters
     ----------
-    hierarchy : Hierarchy or fitted estimator
+    taxonomy : Taxonomy or fitted estimator
         The tree, with at least two leaves.
     describe : callable, optional
         Takes a leaf's id and returns lines, as for :func:`plot_tree`, written one behind the
@@ -116,10 +116,10 @@ def plot_dendrogram(
     >>> plt.close(drawn.axes.figure)
     """
     _layout.expect_orientation(orientation)
-    hierarchy = hierarchy_of(hierarchy)
-    layout = lay_out_dendrogram(hierarchy)
+    taxonomy = taxonomy_of(taxonomy)
+    layout = lay_out_dendrogram(taxonomy)
     if describe is None:
-        describe = functools.partial(_describe, hierarchy)
+        describe = functools.partial(_describe, taxonomy)
     words = [
         " · ".join(text for text, _ in _layout.tidy(describe(leaf), leaf) if text)
         for leaf in layout.leaves.tolist()
@@ -129,21 +129,21 @@ def plot_dendrogram(
     widest = 1.1 * max(_axes.width_of((text, "plain")) for text in words)
     is_down = orientation == "down"
     if ax is None:
-        across = max(LEAF * hierarchy.n_leaves, LEAST / 4)
-        along = min(max(SPLIT * hierarchy.n_splits, LEAST), MOST) + widest + 2 * GAP
+        across = max(LEAF * taxonomy.tree.n_leaves, LEAST / 4)
+        along = min(max(SPLIT * taxonomy.tree.n_splits, LEAST), MOST) + widest + 2 * GAP
         size, left, bottom = (across, along), 42.0, MARGIN
         if not is_down:
             size, left, bottom = (along, across), MARGIN, 36.0
         ax = _axes.new_axes(size, (left, bottom, MARGIN, MARGIN))
     ax.set_aspect("auto")
     across, along = _axes.room_on(ax)[:: 1 if is_down else -1]
-    scale = min(1.0, across / hierarchy.n_leaves / (_axes.LEADING * FONT_SIZE))
+    scale = min(1.0, across / taxonomy.tree.n_leaves / (_axes.LEADING * FONT_SIZE))
     if scale * FONT_SIZE < SMALLEST_LABEL:
         words, widest = [], 0.0
     reserved = min(scale * widest, 0.6 * along)
-    point = (hierarchy.n_splits + 0.7) / max(along - reserved - 2 * GAP, 1.0)
-    _set_limits(ax, hierarchy, is_down, -point * (reserved + 2 * GAP))
-    lines, dots = _draw_lines(ax, hierarchy, layout, is_down)
+    point = (taxonomy.tree.n_splits + 0.7) / max(along - reserved - 2 * GAP, 1.0)
+    _set_limits(ax, taxonomy, is_down, -point * (reserved + 2 * GAP))
+    lines, dots = _draw_lines(ax, taxonomy, layout, is_down)
     look: dict[str, Any] = {"ha": "left", "va": "center_baseline", "rotation": 0.0}
     if is_down:
         look = {"ha": "center", "va": "top", "rotation": 90.0}
@@ -156,26 +156,28 @@ def plot_dendrogram(
     return DendrogramArtists(ax, layout, lines, dots, tuple(texts))
 
 
-def _describe(hierarchy: Hierarchy, leaf: int) -> list[StyledLine]:
-    label = int(np.searchsorted(hierarchy.start[hierarchy.leaves], hierarchy.start[leaf]))
-    size: StyledLine = (count_rows(hierarchy, leaf), "plain")
-    return [(f"c{label}", "title"), size, *_layout.describe_reasons(hierarchy, leaf, 1)]
+def _describe(taxonomy: Taxonomy, leaf: int) -> list[StyledLine]:
+    label = int(
+        np.searchsorted(taxonomy.tree.start[taxonomy.tree.leaves], taxonomy.tree.start[leaf])
+    )
+    size: StyledLine = (count_rows(taxonomy, leaf), "plain")
+    return [(f"c{label}", "title"), size, *_layout.describe_reasons(taxonomy, leaf, 1)]
 
 
-def _set_limits(ax: "Axes", hierarchy: Hierarchy, is_down: bool, lowest: float) -> None:
+def _set_limits(ax: "Axes", taxonomy: Taxonomy, is_down: bool, lowest: float) -> None:
     """Show all, and say on the axis along the tree how many clusters a cut there makes."""
-    n_splits = hierarchy.n_splits
+    n_splits = taxonomy.tree.n_splits
     across, along = (ax.xaxis, ax.yaxis) if is_down else (ax.yaxis, ax.xaxis)
-    ax.set(xlim=(-0.5, hierarchy.n_leaves - 0.5), ylim=(lowest, n_splits + 0.7))
+    ax.set(xlim=(-0.5, taxonomy.tree.n_leaves - 0.5), ylim=(lowest, n_splits + 0.7))
     if not is_down:
-        ax.set(xlim=(n_splits + 0.7, lowest), ylim=(hierarchy.n_leaves - 0.5, -0.5))
+        ax.set(xlim=(n_splits + 0.7, lowest), ylim=(taxonomy.tree.n_leaves - 0.5, -0.5))
     ax.spines[:].set_visible(False)
     side = ax.spines["left" if is_down else "bottom"]
     side.set(visible=True, bounds=(0.5, n_splits + 0.5), color=BRANCH)
     across.set_ticks([])
     steps = np.arange(0, n_splits + 1, -(-(n_splits + 1) // N_TICKS))
     # A split replaces one cluster by its children, whose birth is its step.
-    n_clusters = np.searchsorted(hierarchy.birth, steps, side="right") - steps
+    n_clusters = np.searchsorted(taxonomy.tree.birth, steps, side="right") - steps
     along.set_ticks(n_splits - steps + 0.5, [f"{n:,}" for n in n_clusters.tolist()])
     along.set_tick_params(color=BRANCH, labelcolor=PLAIN, labelsize=FONT_SIZE)
     look: dict[str, Any] = {"color": PLAIN, "fontsize": FONT_SIZE}
@@ -186,7 +188,7 @@ def _set_limits(ax: "Axes", hierarchy: Hierarchy, is_down: bool, lowest: float) 
 
 
 def _draw_lines(
-    ax: "Axes", hierarchy: Hierarchy, layout: DendrogramLayout, is_down: bool
+    ax: "Axes", taxonomy: Taxonomy, layout: DendrogramLayout, is_down: bool
 ) -> tuple["LineCollection", "PathCollection"]:
     """Draw the lines, and a dot for each leaf."""
     from matplotlib.collections import LineCollection
@@ -200,7 +202,7 @@ def _draw_lines(
         linewidths=LINE, joinstyle="round", zorder=1,
     )  # fmt: skip
     ax.add_collection(lines, autolim=False)
-    n_rows = hierarchy.stop[layout.leaves] - hierarchy.start[layout.leaves]
+    n_rows = taxonomy.tree.stop[layout.leaves] - taxonomy.tree.start[layout.leaves]
     x, y = (np.arange(len(n_rows)), np.zeros(len(n_rows)))[::turn]
     dots = ax.scatter(
         x, y, s=DOT[0] + (DOT[1] - DOT[0]) * n_rows / n_rows.max(),

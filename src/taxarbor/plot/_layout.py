@@ -10,9 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._tree import hierarchy_of
-from taxarbor.hierarchy._words import phrase
 from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import (
@@ -25,6 +22,9 @@ from taxarbor.plot._axes import (
     StyledLine,
     value,
 )
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy._text import phrase
 
 Describe: TypeAlias = Callable[[int], Sequence[str | StyledLine]]
 Orientation: TypeAlias = Literal["down", "right"]
@@ -68,28 +68,28 @@ class TreeLayout:
         return int(self.depth.max())
 
 
-def lay_out(hierarchy: Any, max_depth: SupportsIndex | None = None) -> TreeLayout:
+def lay_out(taxonomy: Any, max_depth: SupportsIndex | None = None) -> TreeLayout:
     """Return places for the nodes down to a depth; the root has depth 0.
 
     Raises TypeError where there is no tree, and ValueError if ``max_depth`` is negative.
     """
-    hierarchy = hierarchy_of(hierarchy)
-    limit = hierarchy.height if max_depth is None else operator.index(max_depth)
+    taxonomy = taxonomy_of(taxonomy)
+    limit = taxonomy.tree.height if max_depth is None else operator.index(max_depth)
     if limit < 0:
         raise InputError(f"max_depth must be 0 or more, or None, got {limit}")
-    nodes = np.flatnonzero(hierarchy.depth <= limit)
+    nodes = np.flatnonzero(taxonomy.tree.depth <= limit)
     # Ids ascend, and so do positions: what is said of the order of ids holds for both.
-    parents = np.searchsorted(nodes, hierarchy.parents[nodes[1:]])
+    parents = np.searchsorted(nodes, taxonomy.tree.parents[nodes[1:]])
     is_inner = np.zeros(len(nodes), dtype=bool)
     is_inner[parents] = True
-    has_children = np.zeros(hierarchy.n_nodes, dtype=bool)
-    has_children[hierarchy.parents[1:]] = True
-    breadth = _breadths(parents, is_inner, hierarchy.start[nodes])
+    has_children = np.zeros(taxonomy.tree.n_nodes, dtype=bool)
+    has_children[taxonomy.tree.parents[1:]] = True
+    breadth = _breadths(parents, is_inner, taxonomy.tree.start[nodes])
     is_cut = has_children[nodes] & ~is_inner
     is_lost = np.zeros(len(nodes), dtype=bool)
-    if hierarchy.trust is not None:
-        is_lost[1:] = ~hierarchy.trust.is_stable[nodes[1:]]
-    return TreeLayout(nodes, hierarchy.depth[nodes], breadth, parents, is_cut, is_lost)
+    if taxonomy.stability is not None:
+        is_lost[1:] = ~taxonomy.stability.is_stable[nodes[1:]]
+    return TreeLayout(nodes, taxonomy.tree.depth[nodes], breadth, parents, is_cut, is_lost)
 
 
 def _families(parents: IndexArray) -> tuple[IndexArray, IndexArray, IndexArray]:
@@ -132,19 +132,19 @@ def join_children(
     return lines[0], lines[1], parents[np.concatenate([first, other]) - 1]
 
 
-def describe_reasons(hierarchy: Hierarchy, node: int, n_top: int = N_TOP) -> list[StyledLine]:
+def describe_reasons(taxonomy: Taxonomy, node: int, n_top: int = N_TOP) -> list[StyledLine]:
     """Return what leads to a node, in words."""
     return [
         (phrase(reason, LONGEST), "plus" if reason.sign > 0 else "minus")
-        for reason in hierarchy.reasons(node, n_top)
+        for reason in taxonomy.reasons(node, n_top)
     ]
 
 
-def explain_lost(hierarchy: Hierarchy, layout: TreeLayout) -> Entries:
+def explain_lost(taxonomy: Taxonomy, layout: TreeLayout) -> Entries:
     """Return what a legend says of the nodes that are lost, if there are any."""
-    if hierarchy.trust is None or not layout.is_lost.any():
+    if taxonomy.stability is None or not layout.is_lost.any():
         return ()
-    half = f"fewer than half of {hierarchy.trust.n_refits} refits"
+    half = f"fewer than half of {taxonomy.stability.n_refits} refits"
     return ((f"pale: came back, apart from others, in {half}", _axes.GRID),)
 
 
@@ -182,18 +182,18 @@ class Makeup:
     """How many rows of each class there are in each node; without classes, all is empty."""
 
     names: tuple[str, ...]  # all classes, the largest first; of the first eight, numbers ascend
-    codes: IndexArray  # position in names of each row's class, or -1; as in hierarchy.order
+    codes: IndexArray  # position in names of each row's class, or -1; as in taxonomy.tree.order
     entries: Entries  # the eight largest classes, all others together, rows without a label
     counts: IndexArray  # (n_nodes, n_entries), number of rows
 
-    def describe(self, hierarchy: Hierarchy, node: int) -> list[StyledLine]:
+    def describe(self, taxonomy: Taxonomy, node: int) -> list[StyledLine]:
         """Return lines such as ``mammals · 92%`` for the largest classes of a node.
 
         Shares are of the rows with a label.
         """
         if not self.entries:
             return []
-        mine = self.codes[hierarchy.start[node] : hierarchy.stop[node]]
+        mine = self.codes[taxonomy.tree.start[node] : taxonomy.tree.stop[node]]
         found, counts = np.unique(mine[mine >= 0], return_counts=True)
         order, n_known = np.argsort(-counts, kind="stable")[:N_NAMED], counts.sum()
         return [
@@ -203,14 +203,14 @@ class Makeup:
         ]
 
 
-def count_classes(hierarchy: Hierarchy, classes: ArrayLike | None) -> Makeup:
+def count_classes(taxonomy: Taxonomy, classes: ArrayLike | None) -> Makeup:
     """Return the make-up of each node; ValueError if classes and rows do not match."""
     if classes is None:
-        none = np.empty((hierarchy.n_nodes, 0), dtype=np.intp)
+        none = np.empty((taxonomy.tree.n_nodes, 0), dtype=np.intp)
         return Makeup((), np.empty(0, dtype=np.intp), (), none)
-    rows = hierarchy.rows(hierarchy.root)
+    rows = taxonomy.tree.rows(taxonomy.tree.root)
     n_shown = len(rows)
-    codes, found = encode_labels(classes, hierarchy.n_rows)
+    codes, found = encode_labels(classes, taxonomy.tree.n_rows)
     names, codes = [name_of(label) for label in found], codes[rows]
     sizes = np.bincount(codes + 1, minlength=len(names) + 1)[1:]
     order = np.lexsort((np.array(names), -sizes))
@@ -228,21 +228,21 @@ def count_classes(hierarchy: Hierarchy, classes: ArrayLike | None) -> Makeup:
     sums = np.zeros((n_shown + 1, len(entries)), dtype=np.intp)
     sums[np.arange(1, n_shown + 1), np.minimum(codes, N_CLASSES)] = 1  # -1 is the last
     np.cumsum(sums, axis=0, out=sums)
-    return Makeup(told, codes, entries, sums[hierarchy.stop] - sums[hierarchy.start])
+    return Makeup(told, codes, entries, sums[taxonomy.tree.stop] - sums[taxonomy.tree.start])
 
 
-def find_branches(hierarchy: Hierarchy, most: int = _axes.N_BRANCHES) -> IndexArray:
+def find_branches(taxonomy: Taxonomy, most: int = _axes.N_BRANCHES) -> IndexArray:
     """Return the branch that each node belongs to: 0, 1, ... from left to right.
 
     The branches are the clusters of the finest cut into no more than ``most``, or those of
     the first split if they are more. A node above them has -1, and so has a single root.
     """
-    if hierarchy.n_leaves == 1:
+    if taxonomy.tree.n_leaves == 1:
         return np.array([-1])
-    n_clusters = min(max(most, len(hierarchy.children(0))), hierarchy.n_leaves)
-    shown = hierarchy.prune(n_clusters)
+    n_clusters = min(max(most, len(taxonomy.tree.children(0))), taxonomy.tree.n_leaves)
+    shown = taxonomy.prune(n_clusters)
     # A node lies within a branch if its slice does.
-    starts = shown.start[shown.leaves]
-    first = np.searchsorted(starts, hierarchy.start, side="right") - 1
-    last = np.searchsorted(starts, hierarchy.stop - 1, side="right") - 1
+    starts = shown.tree.start[shown.tree.leaves]
+    first = np.searchsorted(starts, taxonomy.tree.start, side="right") - 1
+    last = np.searchsorted(starts, taxonomy.tree.stop - 1, side="right") - 1
     return np.where(first == last, first, -1)

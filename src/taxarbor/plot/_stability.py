@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from taxarbor._errors import InputError
-from taxarbor.hierarchy._tree import hierarchy_of
-from taxarbor.hierarchy._trust import MOST, Curve
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import BRANCH, FONT_SIZE, MINUS, PLAIN, PLUS, value
+from taxarbor.taxonomy._stability import MIN_STABLE_SHARE, Curve
+from taxarbor.taxonomy._taxonomy import taxonomy_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ class StabilityArtists:
     legend: "Legend"
 
 
-def plot_stability(hierarchy: Any, *, ax: "Axes | None" = None) -> StabilityArtists:
+def plot_stability(taxonomy: Any, *, ax: "Axes | None" = None) -> StabilityArtists:
     """Draw how stable each number of clusters is, and which one is suggested.
 
     A point is the share of refits in which the least stable cluster of the cut came back,
@@ -34,7 +34,7 @@ def plot_stability(hierarchy: Any, *, ax: "Axes | None" = None) -> StabilityArti
 
     Parameters
     ----------
-    hierarchy : Hierarchy or fitted estimator
+    taxonomy : Taxonomy or fitted estimator
         A tree that was assessed.
     ax : Axes, optional
         What to draw on; a new figure by default.
@@ -54,7 +54,7 @@ def plot_stability(hierarchy: Any, *, ax: "Axes | None" = None) -> StabilityArti
     Examples
     --------
     >>> from taxarbor import Taxarbor, make_planted_tree
-    >>> from taxarbor.trust import assess
+    >>> from taxarbor.stability import assess
     >>> X = make_planted_tree(200, depth=2).X
     >>> drawn = plot_stability(assess(Taxarbor(6, random_state=0).fit(X), X, n_refits=5))
     >>> drawn.curve.suggested
@@ -62,9 +62,11 @@ def plot_stability(hierarchy: Any, *, ax: "Axes | None" = None) -> StabilityArti
     >>> import matplotlib.pyplot as plt
     >>> plt.close(drawn.axes.figure)
     """
-    trust = hierarchy_of(hierarchy).trust
+    trust = taxonomy_of(taxonomy).stability
     if trust is None:
-        raise InputError("the tree was not assessed yet; pass taxarbor.trust.assess(model, X)")
+        raise InputError(
+            "the tree was not assessed yet; pass taxarbor.stability.assess(model, X)"
+        )
     curve = trust.curve
     _axes.require_matplotlib("plot_stability")
     from matplotlib.ticker import MaxNLocator
@@ -78,7 +80,7 @@ def plot_stability(hierarchy: Any, *, ax: "Axes | None" = None) -> StabilityArti
         *ax.plot(
             *curve[::2], "-o", color=BRANCH, markersize=2.5, label="rows without clusters"
         ),
-        ax.axhline(MOST, color=BRANCH, linestyle=":", **bare),
+        ax.axhline(MIN_STABLE_SHARE, color=BRANCH, linestyle=":", **bare),
         ax.axvline(curve.suggested, color=MINUS, linestyle="--", label=told, **bare),
     )
     ax.set_ylim(-0.03, 1.05)

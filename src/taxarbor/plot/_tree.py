@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from taxarbor._errors import InputError
 from taxarbor._images import Pixels, check_images, small_image
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._tree import hierarchy_of
-from taxarbor.hierarchy._words import count_rows, describe_rule
 from taxarbor.plot import _axes, _layout
 from taxarbor.plot._axes import LegendLayout, Size, StyledLine, value
 from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy._text import count_rows, describe_rule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ class TreeArtists:
 
 
 def plot_tree(
-    hierarchy: Any,
+    taxonomy: Any,
     *,
     max_depth: SupportsIndex | None = None,
     describe: _layout.Describe | None = None,
@@ -78,7 +78,7 @@ def plot_tree(
 
     Parameters
     ----------
-    hierarchy : Hierarchy or fitted estimator
+    taxonomy : Taxonomy or fitted estimator
         The tree.
     max_depth : int, optional
         Show no deeper nodes. A dotted line marks a node that has some below; leaves are grey.
@@ -134,16 +134,16 @@ def plot_tree(
     _layout.expect_orientation(orientation)
     if examples is not None and images is None:
         raise InputError("examples are rows whose images are shown: give the images too")
-    hierarchy = hierarchy_of(hierarchy)
-    layout = _layout.lay_out(hierarchy, max_depth)
+    taxonomy = taxonomy_of(taxonomy)
+    layout = _layout.lay_out(taxonomy, max_depth)
     nodes = layout.nodes.tolist()
-    makeup = _layout.count_classes(hierarchy, classes)
+    makeup = _layout.count_classes(taxonomy, classes)
     if describe is None:
-        describe = functools.partial(describe_node, hierarchy, makeup)
+        describe = functools.partial(describe_node, taxonomy, makeup)
     words = [_layout.tidy(describe(node), node) for node in nodes]
     colours = tuple(colour for _, colour in makeup.entries)
-    entries = (*makeup.entries, *_layout.explain_lost(hierarchy, layout))
-    strips = make_strips(hierarchy, nodes, images, examples)
+    entries = (*makeup.entries, *_layout.explain_lost(taxonomy, layout))
+    strips = make_strips(taxonomy, nodes, images, examples)
     contents = Contents(words, makeup.counts[layout.nodes], colours, strips)
     _axes.require_matplotlib("plot_tree")
     place = functools.partial(place_boxes, layout, *contents.measure(), orientation)
@@ -157,37 +157,37 @@ def plot_tree(
     return _draw_tree(ax, layout, place((width, height - legend.height)), contents, legend)
 
 
-def describe_node(hierarchy: Hierarchy, makeup: Makeup, node: int) -> list[StyledLine]:
+def describe_node(taxonomy: Taxonomy, makeup: Makeup, node: int) -> list[StyledLine]:
     """Return the number of rows, what leads here, what the rule does, the largest classes."""
-    size: StyledLine = (count_rows(hierarchy, node), "title")
-    reasons = _layout.describe_reasons(hierarchy, node)
-    rule = describe_rule(hierarchy, node).removeprefix("its rule ").partition(" by ")[0]
+    size: StyledLine = (count_rows(taxonomy, node), "title")
+    reasons = _layout.describe_reasons(taxonomy, node)
+    rule = describe_rule(taxonomy, node).removeprefix("its rule ").partition(" by ")[0]
     rules: list[StyledLine] = [(rule, "plain")] if rule else []
-    return [size, *reasons, *rules, *makeup.describe(hierarchy, node)]
+    return [size, *reasons, *rules, *makeup.describe(taxonomy, node)]
 
 
 def make_strips(
-    hierarchy: Hierarchy, nodes: Sequence[int], images: Any, examples: Examples | None
+    taxonomy: Taxonomy, nodes: Sequence[int], images: Any, examples: Examples | None
 ) -> list[Strip]:
     """Return a strip of images for each node; arguments are those of ``plot_tree``."""
     if images is None:
         return [_line_up([])] * len(nodes)
-    pixels = check_images(images, hierarchy.n_rows)
-    chosen = [_choose(hierarchy, node, examples) for node in nodes]
+    pixels = check_images(images, taxonomy.tree.n_rows)
+    chosen = [_choose(taxonomy, node, examples) for node in nodes]
     return [_line_up([small_image(pixels, row, SIDE) for row in rows]) for rows in chosen]
 
 
-def _choose(hierarchy: Hierarchy, node: int, examples: Examples | None) -> list[int]:
+def _choose(taxonomy: Taxonomy, node: int, examples: Examples | None) -> list[int]:
     """Return the rows to show for a node."""
     if examples is None:
-        rows = hierarchy.rows(node)
+        rows = taxonomy.tree.rows(node)
         spread = np.unique(np.linspace(0, len(rows) - 1, N_IMAGES).astype(int))
         return [int(row) for row in rows[spread]]
     given = examples.get(node, ()) if isinstance(examples, Mapping) else examples(node)
     chosen = np.asarray(given)
     if chosen.size == 0:
         return []
-    last = hierarchy.n_rows - 1
+    last = taxonomy.tree.n_rows - 1
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise InputError(f"examples must be row numbers, got {given!r} for node {node}")
     if chosen.min() < 0 or chosen.max() > last:

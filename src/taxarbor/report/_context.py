@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._errors import printable
+from taxarbor._format import format_column, format_number
 from taxarbor._images import small_image
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.explain._names import whole_numbers
 from taxarbor.explain._steps import row_width
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._encoding import Column, Encoding, Expanded
-from taxarbor.hierarchy._words import describe_decision, format_column, format_number
+from taxarbor.tables._encoding import Column, Encoding, Expanded
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._text import describe_decision
 
 MANY = 250  # nodes from which on less is said of each
 N_EXAMPLES = (5, 3)  # rows of each kind shown per node, of a few nodes and of many
@@ -53,24 +54,24 @@ def build_context(
 
     With outlier scores, the rows that are noise are listed by these, the largest first.
     """
-    tree, classes, whole = explanation.hierarchy, explanation.classes, explanation.whole
-    is_sample, absent = explanation.weights is not None, whole.weights
-    encoding, noise = tree.encoding, np.flatnonzero(tree.labels < 0)
+    taxonomy, classes, whole = explanation.taxonomy, explanation.classes, explanation.whole
+    is_sample, absent = explanation.weights is not None, whole.tree.weights
+    encoding, noise = taxonomy.encoding, np.flatnonzero(taxonomy.tree.labels < 0)
     far = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
     if len(far):
         noise, far = noise[np.argsort(-far, kind="stable")], np.sort(far)[::-1]
     writer = _Nodes(explanation)
-    nodes = [writer.describe(node) for node in range(tree.n_nodes)]
+    nodes = [writer.describe(node) for node in range(taxonomy.tree.n_nodes)]
     return {
         "title": printable(title),
-        "n_rows": int(whole.sizes[0]),
-        "n_noise": whole.n_noise,
-        "n_absent": 0 if absent is None else int((absent[whole.rows(0)] == 0.0).sum()),
+        "n_rows": int(whole.tree.sizes[0]),
+        "n_noise": whole.tree.n_noise,
+        "n_absent": 0 if absent is None else int((absent[whole.tree.rows(0)] == 0.0).sum()),
         "notes": [printable(f"{note}.") for note in explanation.notes],
         "noise_scores": [_tidy(score) for score in far[:N_NOISE].tolist()],
-        "n_features": tree.n_features if encoding is None else len(encoding.columns),
-        "n_clusters": tree.n_leaves,
-        "height": tree.height,
+        "n_features": taxonomy.n_features if encoding is None else len(encoding.columns),
+        "n_clusters": taxonomy.tree.n_leaves,
+        "height": taxonomy.tree.height,
         "nodes": nodes,
         "features": [list(feature) for feature in writer.features],
         "rows": _shown_rows(explanation, nodes),
@@ -79,11 +80,11 @@ def build_context(
         "probabilities": None
         if is_sample or not explanation.has_rules
         else _probabilities(explanation),
-        "measured": tree.temperature is not None,
+        "measured": taxonomy.temperature is not None,
         "classes": [] if classes is None else classes.names,
         "scores": {name: _tidy(value) for name, value in scores.items()},
-        "facts": _facts(whole, tree),
-        "trust": _trust(tree),
+        "facts": _facts(whole, taxonomy),
+        "trust": _trust(taxonomy),
         "has_rules": explanation.has_rules,
         "n_elsewhere": _count_elsewhere(explanation),
         "table": None if encoding is None else _table(encoding),
@@ -92,11 +93,15 @@ def build_context(
 
 def _count_elsewhere(explanation: Explanation) -> int:
     """Count the rows in another cluster than the one that the rules send them to."""
-    tree, weights = explanation.hierarchy, explanation.weights
-    if tree.n_leaves == 1:
+    taxonomy, weights = explanation.taxonomy, explanation.weights
+    if taxonomy.tree.n_leaves == 1:
         return 0
     is_elsewhere = explanation.least_margins < -1e-6
-    found = is_elsewhere if weights is None else weights[tree.rows(tree.root)] * is_elsewhere
+    found = (
+        is_elsewhere
+        if weights is None
+        else weights[taxonomy.tree.rows(taxonomy.tree.root)] * is_elsewhere
+    )
     return round(float(found.sum()))
 
 
@@ -126,39 +131,43 @@ class _Nodes:
     """Describes one node after the other, and keeps the features that were named."""
 
     def __init__(self, explanation: Explanation) -> None:
-        tree, is_many = explanation.hierarchy, explanation.hierarchy.n_nodes > MANY
-        self.explanation, self.tree = explanation, tree
+        taxonomy, is_many = explanation.taxonomy, explanation.taxonomy.tree.n_nodes > MANY
+        self.explanation, self.taxonomy = explanation, taxonomy
         self.n_examples, self.n_features = N_EXAMPLES[is_many], N_FEATURES[is_many]
-        self.n_used = tree.n_features_used.tolist()
-        yes_no = tree.yes_no
-        self.yes_no = np.zeros(tree.n_features or 0, dtype=bool) if yes_no is None else yes_no
+        self.n_used = taxonomy.n_features_used.tolist()
+        is_boolean = taxonomy.is_boolean
+        self.is_boolean = (
+            np.zeros(taxonomy.n_features or 0, dtype=bool) if is_boolean is None else is_boolean
+        )
         self.features: dict[tuple[str, str, str], int] = {}  # name, mean and histogram of all
 
     def describe(self, node: int) -> dict[str, Any]:
-        explanation, tree = self.explanation, self.tree
-        parent, leads = tree.parent(node), explanation.leading(node, self.n_features)
+        explanation, taxonomy = self.explanation, self.taxonomy
+        parent, leads = taxonomy.tree.parent(node), explanation.leading(node, self.n_features)
         columns = [one["column"] for one in leads[:N_VALUES]]
         examples = explanation.examples(node, self.n_examples)
         values = {
             "parent": parent,
             "name": explanation.names[node],
-            "start": int(explanation.whole.start[node]),
-            "stop": int(explanation.whole.stop[node]),
-            "birth": int(tree.birth[node]),
+            "start": int(explanation.whole.tree.start[node]),
+            "stop": int(explanation.whole.tree.stop[node]),
+            "birth": int(taxonomy.tree.birth[node]),
             "leads": self._leads(leads),
             "stands": self._stands(node),
             "n_features": self.n_used[node],
-            "n_leading": 0 if parent is None else self.n_used[tree.decided_by(parent) or 0],
-            "decided": describe_decision(tree, node),
-            "note": printable(tree.notes[node]),
+            "n_leading": 0
+            if parent is None
+            else self.n_used[taxonomy.tree.decided_by(parent) or 0],
+            "decided": describe_decision(taxonomy, node),
+            "note": printable(taxonomy.tree.notes[node]),
             **{kind: self._with_values(examples[kind], columns) for kind in KINDS},
             "margins": _histograms(explanation, node),
             "classes": _make_up(explanation, node),
         }
-        if (trust := tree.trust) is not None:
+        if (trust := taxonomy.stability) is not None:
             values |= {
-                "came_back": int(trust.came_back[node]),
-                "returned": trust.told(node),
+                "n_recovered": int(trust.n_recovered[node]),
+                "returned": trust.describe(node),
                 "left_out": _tidy(float(trust.left_out[node])),
                 "stable": bool(trust.is_stable[node]),
             }
@@ -168,7 +177,9 @@ class _Nodes:
         """Say what sets a node apart from its siblings."""
         lines = []
         for one in leads:
-            is_share = one["direction"] in ("known", "unknown") or self.yes_no[one["column"]]
+            is_share = (
+                one["direction"] in ("known", "unknown") or self.is_boolean[one["column"]]
+            )
             mean, rest = _means((one["mean"], one["rest_mean"]), is_share)
             lines.append({
                 "name": printable(one["feature"]), "text": printable(one["words"]),
@@ -229,13 +240,13 @@ def _spark(counts: list[int]) -> str:
 
 def _histograms(explanation: Explanation, node: int) -> list[list[int]]:
     """Count a split's rows by margin, per child; of two children, the first is mirrored."""
-    children = explanation.hierarchy.children(node)
+    children = explanation.taxonomy.tree.children(node)
     sides = (-1.0, 1.0) if len(children) == 2 else (1.0,) * len(children)
     counts: list[list[int]] = []
     for child, side in zip(children, sides, strict=True):
         margins: Array = side * explanation.margins_within(node, child)
         weights = explanation.weights
-        own = None if weights is None else weights[explanation.hierarchy.rows(child)]
+        own = None if weights is None else weights[explanation.taxonomy.tree.rows(child)]
         found = np.histogram(np.clip(margins, BINS[0], BINS[-1]), BINS, weights=own)[0]
         counts.append(whole_numbers(found).tolist())
     return counts
@@ -248,7 +259,7 @@ def _make_up(explanation: Explanation, node: int) -> list[tuple[int, int]]:
     """
     if explanation.classes is None:
         return []
-    rows = explanation.hierarchy.rows(node)
+    rows = explanation.taxonomy.tree.rows(node)
     counts = explanation.classes.count(rows, explanation.weights)
     known = [(code, count) for code, count in counts if code >= 0]
     rest = sum(count for _, count in known[N_CLASSES:])
@@ -328,9 +339,9 @@ def _all_rows(explanation: Explanation, noise: IndexArray) -> dict[str, Any]:
     Numbers; names, as lines, and whether these are words; and the least margin on the path,
     with the node where that is. Numbers and names go on with those of noise.
     """
-    tree, names = explanation.hierarchy, explanation.row_names
-    n_rows, packed = int(tree.sizes[0]), None
-    order = np.append(tree.rows(0), noise)
+    taxonomy, names = explanation.taxonomy, explanation.row_names
+    n_rows, packed = int(taxonomy.tree.sizes[0]), None
+    order = np.append(taxonomy.tree.rows(0), noise)
     if names is not None:
         lines = (printable(explanation.row_name(row)) for row in order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
@@ -359,15 +370,15 @@ def _pack_numbers(values: NDArray[Any]) -> str:
 
 
 def _weakest(explanation: Explanation) -> dict[str, str] | None:
-    tree = explanation.hierarchy
-    n_rows = int(tree.sizes[0])
-    if n_rows > WEAKEST or tree.n_leaves == 1:
+    taxonomy = explanation.taxonomy
+    n_rows = int(taxonomy.tree.sizes[0])
+    if n_rows > WEAKEST or taxonomy.tree.n_leaves == 1:
         return None
     least = np.full(n_rows, np.inf)
     where = np.zeros(n_rows, dtype=np.intp)
     for node, margins in enumerate(explanation.margins):
         if margins is not None:
-            own = slice(tree.start[node], tree.stop[node])
+            own = slice(taxonomy.tree.start[node], taxonomy.tree.stop[node])
             where[own] = np.where(margins < least[own], node, where[own])
             least[own] = np.minimum(margins, least[own])
     # Hundredths, from -300 to 300: what is further is as clear.
@@ -380,26 +391,29 @@ def _probabilities(explanation: Explanation) -> str | None:
 
     Leaf by leaf, within it from the root's child down, within that row by row; compressed.
     """
-    tree = explanation.hierarchy
-    if tree.n_rows > ROWS or tree.n_leaves == 1:
+    taxonomy = explanation.taxonomy
+    if taxonomy.tree.n_rows > ROWS or taxonomy.tree.n_leaves == 1:
         return None
-    paths: IndexArray = np.zeros((tree.n_leaves, tree.height), dtype=np.intp)
-    for label, leaf in enumerate(tree.leaves.tolist()):
-        paths[label, : tree.depth[leaf]] = tree.path(leaf)[1:]
-    found = np.empty((tree.n_rows, tree.height), dtype=np.uint8)
+    paths: IndexArray = np.zeros((taxonomy.tree.n_leaves, taxonomy.tree.height), dtype=np.intp)
+    for label, leaf in enumerate(taxonomy.tree.leaves.tolist()):
+        paths[label, : taxonomy.tree.depth[leaf]] = taxonomy.tree.path(leaf)[1:]
+    found = np.empty((taxonomy.tree.n_rows, taxonomy.tree.height), dtype=np.uint8)
     X = explanation.data
-    step = max(1, BLOCK // max(int(row_width(X)), tree.n_nodes))
-    for first in range(0, tree.n_rows, step):
+    step = max(1, BLOCK // max(int(row_width(X)), taxonomy.tree.n_nodes))
+    for first in range(0, taxonomy.tree.n_rows, step):
         some = slice(first, first + step)
-        part = tree.node_proba(tree.predict_proba(Expanded(X[some], None)))
-        own = np.take_along_axis(part, paths[tree.labels[some]], axis=1)
+        part = taxonomy.node_proba(taxonomy.predict_proba(Expanded(X[some], None)))
+        own = np.take_along_axis(part, paths[taxonomy.tree.labels[some]], axis=1)
         found[some] = np.clip(100.0 * own, 0.0, 100.0).round()
-    levels = [found[tree.rows(leaf), : tree.depth[leaf]].T.tobytes() for leaf in tree.leaves]
+    levels = [
+        found[taxonomy.tree.rows(leaf), : taxonomy.tree.depth[leaf]].T.tobytes()
+        for leaf in taxonomy.tree.leaves
+    ]
     return _pack(b"".join(levels))
 
 
-def _trust(tree: Hierarchy) -> dict[str, Any] | None:
-    trust = tree.trust
+def _trust(taxonomy: Taxonomy) -> dict[str, Any] | None:
+    trust = taxonomy.stability
     if trust is None:
         return None
     curve = trust.curve
@@ -413,10 +427,10 @@ def _trust(tree: Hierarchy) -> dict[str, Any] | None:
     }
 
 
-def _facts(whole: Hierarchy, tree: Hierarchy) -> dict[str, Any]:
+def _facts(whole: Taxonomy, taxonomy: Taxonomy) -> dict[str, Any]:
     """Return what can be said about a tree without labels, given it as it is explained, too."""
-    is_split = [rule is not None for rule in tree.rules]
-    used, leaves = tree.n_features_used[is_split], whole.sizes[whole.leaves]
+    is_split = [rule is not None for rule in taxonomy.tree.rules]
+    used, leaves = taxonomy.n_features_used[is_split], whole.tree.sizes[whole.tree.leaves]
     return {
         "smallest": int(leaves.min()),
         "largest": int(leaves.max()),

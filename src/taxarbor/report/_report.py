@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from taxarbor._atomic import write_atomically
 from taxarbor._errors import InputError
 from taxarbor._images import check_images
 from taxarbor.explain import explain
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._whole import write_whole
 from taxarbor.metrics import score_hierarchy
 from taxarbor.report._context import build_context
+from taxarbor.taxonomy import Taxonomy
 
 SCRIPTS = (
     *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),
@@ -41,10 +41,10 @@ def report(
 
     Parameters
     ----------
-    model : fitted estimator or Hierarchy
+    model : fitted estimator or Taxonomy
         The tree. One made from labels or merges alone is explained by nearest means. Features
         are called as it says, or as the columns of a data frame; others can be given by
-        :meth:`~taxarbor.Hierarchy.rename_features`.
+        :meth:`~taxarbor.Taxonomy.rename_features`.
     X : array-like or CSR matrix of shape (n_rows, n_features), or rows not in memory
         The rows that it was grown on, in the same order; of a tree of a table, that table. Of
         more than 100,000 rows in a file or a Dask collection, the page shows a sample, and says
@@ -83,30 +83,38 @@ def report(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
     explanation = explain(model, X, row_names=row_names, classes=classes)
-    tree, whole, is_sample = explanation.hierarchy, explanation.whole, bool(explanation.notes)
-    pictures = None if images is None else check_images(images, whole.n_rows)
+    taxonomy, whole, is_sample = (
+        explanation.taxonomy,
+        explanation.whole,
+        bool(explanation.notes),
+    )
+    pictures = None if images is None else check_images(images, whole.tree.n_rows)
     scores: dict[str, float] = {}
     if classes is not None:
         known: Any = classes
         if is_sample:
             known = getattr(known, "iloc", np.asarray(known))[explanation.numbers]
-        scores = score_hierarchy(tree, known, truth, sample_weight=explanation.weights)
+        scores = score_hierarchy(taxonomy, known, truth, sample_weight=explanation.weights)
     context = build_context(
         explanation,
         title,
         images=pictures,
         scores=scores,
-        outlier_scores=None if is_sample else _scores_of(model, tree),
+        outlier_scores=None if is_sample else _scores_of(model, taxonomy),
     )
     text = "\n".join([whole.to_text(), *context["notes"]])
     page = _build_page(context, text).encode("utf-8", "replace")
-    write_whole(path, lambda file: file.write(page))
+    write_atomically(path, lambda file: file.write(page))
 
 
-def _scores_of(model: Any, tree: Hierarchy) -> Any:
+def _scores_of(model: Any, taxonomy: Taxonomy) -> Any:
     """Return how far the rows of a model are from every cluster, if they are in memory."""
     scores = getattr(model, "outlier_score_", None)
-    return scores if isinstance(scores, np.ndarray) and len(scores) == tree.n_rows else None
+    return (
+        scores
+        if isinstance(scores, np.ndarray) and len(scores) == taxonomy.tree.n_rows
+        else None
+    )
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:

@@ -43,9 +43,9 @@ from taxarbor.clusters import Clusters, find_density
 from taxarbor.clusters._find import match_notes
 from taxarbor.clusters._links import build_tree
 from taxarbor.grow import Gathering
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder, LinearRule
-from taxarbor.hierarchy._remade import resize
-from taxarbor.hierarchy._route import place_rows, sum_by_label
+from taxarbor.tree import LinearRule, Tree, TreeBuilder
+from taxarbor.tree._edit import resize
+from taxarbor.tree._routing import place_rows, sum_by_label
 
 RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
 """Rows on which rules are sought, as many of each leaf; and of each leaf at least."""
@@ -130,7 +130,7 @@ def find_rules(
     *,
     branching: int = 2,
     min_leaf_size: int = 1,
-) -> Hierarchy:
+) -> Tree:
     """Return a tree of the same leaves whose rules decide where rows go.
 
     Parameters
@@ -170,7 +170,7 @@ def find_rules(
     return replace(frozen, notes=tuple(by_leaf.get(i, "") for i in range(frozen.n_nodes)))
 
 
-def _gather(plan: HierarchyBuilder, branching: int) -> HierarchyBuilder:
+def _gather(plan: TreeBuilder, branching: int) -> TreeBuilder:
     """Return a tree of the same leaves whose splits are those of a binary tree, gathered."""
     gathering = Gathering(branching)
     for node in plan.inner:
@@ -183,8 +183,8 @@ def _gather(plan: HierarchyBuilder, branching: int) -> HierarchyBuilder:
 
 
 def _remove_small(
-    tree: Hierarchy, X: Any, least: int, n_threads: int
-) -> tuple[Hierarchy, NDArray[np.int32]]:
+    tree: Tree, X: Any, least: int, n_threads: int
+) -> tuple[Tree, NDArray[np.int32]]:
     """Return a tree without leaves of fewer rows, of each parent the smallest first; labels."""
     while True:
         labels = place_rows(tree, X, n_threads=n_threads)
@@ -193,10 +193,10 @@ def _remove_small(
         smallest = order[np.diff(parents[order], prepend=-2) != 0]
         small = smallest[counts[smallest] < max(least, 1)]
         if tree.n_leaves == 1 or not len(small):
-            return resize(tree, counts), labels
+            return resize(tree, counts).tree, labels
         counts = np.maximum(counts, 1)
         counts[small] = 0
-        tree = resize(tree, counts)
+        tree = resize(tree, counts).tree
 
 
 # The rows that rules are sought on
@@ -442,7 +442,7 @@ class _Choice(NamedTuple):
 class _Search:
     """What the search of every node's rule has in common."""
 
-    def __init__(self, tree: HierarchyBuilder, sample: _RuleSample, sparsity: Sparsity) -> None:
+    def __init__(self, tree: TreeBuilder, sample: _RuleSample, sparsity: Sparsity) -> None:
         self.tree, self.sample, self.sparsity = tree, sample, sparsity
         halves = [
             _Moments.of(sample.values[own], sample.labels[own], tree.n_leaves)

@@ -16,8 +16,8 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from taxarbor._errors import ClusterError, InputError, InputTypeError, missing_extra, named_by
+from taxarbor._frames import library_of
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._cells import library_of
 from taxarbor.sources._local import Reader, add_vectors, take_rows
 from taxarbor.sources._sample import Sample, draw_rows
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from taxarbor._errors import missing_extra
 from taxarbor._types import IndexArray
-from taxarbor.hierarchy._checks import check_structure
+from taxarbor.rows._checks import check_structure
 from taxarbor.sources._reader import File, as_texts, block_ranges, check_matrix, row_range
 
 LAYOUTS = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}

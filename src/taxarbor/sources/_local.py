@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, named_by
+from taxarbor._frames import as_vectors, column_names
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._cells import as_vectors, column_names
 from taxarbor.sources._arrays import ArrayReader
 from taxarbor.sources._parquet import ParquetReader
 from taxarbor.sources._reader import Block

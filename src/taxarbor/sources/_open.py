@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
-from taxarbor.hierarchy._cells import as_frame, as_vectors, is_anndata
+from taxarbor._frames import as_frame, as_vectors, is_anndata
 from taxarbor.sources._arrays import ArrayReader, choose_columns, open_memmap, open_npy
 from taxarbor.sources._dask import DaskSource, is_dask
 from taxarbor.sources._h5ad import H5adMatrix, list_obsm, make_unique, open_h5ad, open_obsm

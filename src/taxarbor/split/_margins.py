@@ -27,13 +27,13 @@ import numpy as np
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.assign import size_bounds
-from taxarbor.hierarchy import LinearRule
 from taxarbor.optim import SparseGroupPenalty
 from taxarbor.optim._penalty import group_norms, group_shares
 from taxarbor.rows import Rows
 from taxarbor.split._alternate import Alternation, Problem, SolverName
 from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out, true_spread
 from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_few
+from taxarbor.tree import LinearRule
 
 VIOLATION = 1e-3
 """What counts as optimal weights, as a share of ``tol`` and of the critical value: less than

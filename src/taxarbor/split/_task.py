@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from taxarbor._run import node_rng
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows
+from taxarbor.tree import LinearRule
 
 
 @final

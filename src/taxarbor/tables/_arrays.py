@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._errors import FileFormatError, counted
-from taxarbor.hierarchy._checks import check_structure
+from taxarbor.rows._checks import check_structure
 from taxarbor.sources._arrays import open_npy
 from taxarbor.sources._h5ad import get_frame, open_group, open_h5ad, read_column
 from taxarbor.sources._reader import as_texts, check_matrix, check_present, list_names

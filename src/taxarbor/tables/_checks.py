@@ -17,8 +17,7 @@ from scipy.sparse import issparse
 from sklearn.utils import validation
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
-from taxarbor._types import Array
-from taxarbor.hierarchy._cells import (
+from taxarbor._frames import (
     as_frame,
     column_names,
     is_frame,
@@ -26,8 +25,9 @@ from taxarbor.hierarchy._cells import (
     refuse_times,
     unmasked,
 )
-from taxarbor.hierarchy._checks import check_structure
+from taxarbor._types import Array
 from taxarbor.rows import as_rows
+from taxarbor.rows._checks import check_structure
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
@@ -109,7 +109,7 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
     and the tree looks for them. Otherwise scikit-learn's own rules hold. Missing values and
     infinities are left to the routing, which reads every cell.
     """
-    X, tree = as_frame(X), vars(estimator).get("hierarchy_")
+    X, tree = as_frame(X), vars(estimator).get("taxonomy_")
     encoding = None if tree is None else tree.encoding
     if encoding is None:
         return _checked(estimator, X, reset=False, ensure_all_finite=False)

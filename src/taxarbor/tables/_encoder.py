@@ -1,6 +1,5 @@
 """A transformer from tables with missing values, categories and mixed units to features."""
 
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -8,12 +7,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from taxarbor.hierarchy import Hierarchy
-from taxarbor.hierarchy._cells import as_frame, as_table, is_frame
-from taxarbor.hierarchy._encoding import Encoding, Expanded, share_missing
-from taxarbor.hierarchy._repeats import repeats_of
+from taxarbor._frames import as_frame, as_table, is_frame
 from taxarbor.tables._checks import check_choice, check_weights, input_errors, validate_data
+from taxarbor.tables._encoding import Encoding, Expanded
 from taxarbor.tables._profile import FROM_DTYPE, make_encoding
+from taxarbor.tables._weights import repeats_of
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -133,27 +131,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return what :meth:`transform` does, and which cells of the table are missing."""
         check_is_fitted(self)
         return self.encoding_.encode(self._checked(X, reset=False))
-
-    def decode(self, tree: Hierarchy, X: Any) -> Hierarchy:
-        """Return a tree of transformed rows as one that takes rows of the table.
-
-        ``X`` are the rows of the table, whose missing values the tree then knows.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> from taxarbor import TableEncoder, Taxarbor
-        >>> wine = load_wine(as_frame=True).data
-        >>> encoder = TableEncoder().fit(wine)
-        >>> model = Taxarbor(3, encoder=None, random_state=0).fit(encoder.transform(wine))
-        >>> tree = encoder.decode(model.hierarchy_, wine)
-        >>> bool((tree.predict(wine) == model.labels_).all())
-        True
-        """
-        check_is_fitted(self)
-        decoded = self.encoding_.decode(tree)
-        gaps = self.encoding_.expand(X).gaps
-        return replace(decoded, missing=share_missing(decoded, gaps, tree.labels))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features."""

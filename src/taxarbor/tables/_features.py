@@ -16,11 +16,11 @@ from taxarbor._errors import (
     some,
     warn_caller,
 )
+from taxarbor._frames import as_frame, is_frame, is_plain
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._cells import as_frame, is_frame, is_plain
-from taxarbor.hierarchy._encoding import Encoding, empty_rows
 from taxarbor.tables._checks import SeenFeatures, check_array, check_range
 from taxarbor.tables._encoder import TableEncoder
+from taxarbor.tables._encoding import Encoding, empty_rows
 
 
 @final

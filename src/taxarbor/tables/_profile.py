@@ -1,7 +1,7 @@
 """The types and statistics of a table's columns, and the encoding that follows from them.
 
 The table is in memory: the sample that a fit sees. Rows that are elsewhere are only encoded, by
-the finished :class:`~taxarbor.hierarchy._encoding.Encoding`.
+the finished :class:`~taxarbor.tables._encoding.Encoding`.
 """
 
 import re
@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
-from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy._cells import (
+from taxarbor._format import format_number
+from taxarbor._frames import (
     Factor,
     as_cells,
     as_days,
@@ -31,9 +31,9 @@ from taxarbor.hierarchy._cells import (
     list_cells,
     text_of,
 )
-from taxarbor.hierarchy._encoding import WEEKDAYS, Column, Encoding, date_parts
-from taxarbor.hierarchy._words import format_number
+from taxarbor._types import Array, IndexArray
 from taxarbor.sources._reader import REQUESTED
+from taxarbor.tables._encoding import WEEKDAYS, Column, Encoding, date_parts
 
 if TYPE_CHECKING:
     from taxarbor.tables._encoder import TableEncoder

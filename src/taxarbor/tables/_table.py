@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import FileFormatError, counted
-from taxarbor.hierarchy._checks import all_finite
+from taxarbor.rows._checks import all_finite
 from taxarbor.sources._reader import check_matrix, check_unique, columns_at, list_names, reading
 
 

@@ -1,0 +1,201 @@
+"""Taxonomies made from another: coarser, with other rows or none, in other units."""
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from taxarbor._errors import InputError, InputTypeError, counted, some
+from taxarbor._types import Array, IndexArray
+from taxarbor.rows import as_rows
+from taxarbor.tables._encoding import Encoding
+from taxarbor.tables._weights import repeats_of
+from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._routing import add_means, expand, route, share_missing
+from taxarbor.tree import Tree, _edit
+from taxarbor.tree._rule import LinearRule, unscaled
+
+if TYPE_CHECKING:
+    from taxarbor.taxonomy._taxonomy import Taxonomy
+
+MAX_NAMED_LEAVES = 5
+"""Leaves without rows that an error names."""
+
+
+def prune(
+    taxonomy: "Taxonomy", n_clusters: SupportsIndex | None, depth: SupportsIndex | None
+) -> "Taxonomy":
+    """Return a coarser taxonomy; see :meth:`Taxonomy.prune`."""
+    tree, nodes = _edit.prune(taxonomy.tree, n_clusters, depth)
+    pruned = _take_nodes(taxonomy, tree, nodes)
+    if taxonomy.stability is None:
+        return pruned
+    is_inner = np.bincount(tree.parents[1:], minlength=tree.n_nodes) > 0
+    stability = taxonomy.stability.take(nodes, is_inner, tree.node_weights)
+    return replace(pruned, stability=stability)
+
+
+def regroup(
+    taxonomy: "Taxonomy", labels: IndexArray, weights: Array | None = None
+) -> "Taxonomy":
+    """Return the taxonomy with other rows, given the position of their leaves; -1 is noise.
+
+    A leaf without rows is removed; where a node has one child left, that takes its place.
+    """
+    return _take_nodes(taxonomy, *_edit.regroup(taxonomy.tree, labels, weights))
+
+
+def resize(taxonomy: "Taxonomy", counts: IndexArray, n_noise: int = 0) -> "Taxonomy":
+    """Return a taxonomy of counts with other numbers of rows in its leaves, and of noise."""
+    return _take_nodes(taxonomy, *_edit.resize(taxonomy.tree, counts, n_noise))
+
+
+def _take_nodes(taxonomy: "Taxonomy", tree: Tree, nodes: IndexArray) -> "Taxonomy":
+    """Return the taxonomy of a tree made from its own, given which nodes its nodes were."""
+    means, missing = taxonomy.means, taxonomy.missing
+    return replace(
+        taxonomy,
+        tree=tree,
+        means=None if means is None else means[nodes],
+        missing=None if missing is None else missing[nodes],
+        stability=None,
+    )
+
+
+def drop_rows(taxonomy: "Taxonomy") -> "Taxonomy":
+    """Return a taxonomy of counts, which routes new rows in the same way."""
+    return replace(taxonomy, tree=_edit.drop_rows(taxonomy.tree), stability=None)
+
+
+def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Taxonomy":
+    """Return the tree with these rows; see :meth:`Taxonomy.attach`."""
+    is_mapped = isinstance(X, np.memmap) and X._mmap is not None  # type: ignore[attr-defined]
+    is_lazy = isinstance(X, str | os.PathLike) or hasattr(X, "__dask_graph__")
+    if is_mapped or is_lazy or type(X).__module__.startswith("pyarrow._dataset"):
+        raise InputTypeError(
+            "the rows of a tree must fit into memory: pass an array, a CSR matrix or a frame, "
+            f"such as a sample of the rows, not {type(X).__name__}; model.predict labels "
+            "them part by part"
+        )
+    expanded = expand(X, taxonomy)
+    if not (n_rows := expanded.data.shape[0]):
+        raise InputError("X has no rows, and a tree with rows needs one in each leaf")
+    labels, weights, repeats = route(taxonomy, expanded), None, None
+    _require_all(
+        taxonomy.tree, np.bincount(labels[labels >= 0]), "no row of X goes to", "pass more rows"
+    )
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        is_right = weights.shape == (n_rows,) and bool(np.isfinite(weights).all())
+        if not is_right or not weights.any() or weights.min() < 0.0:
+            raise InputError(
+                f"sample_weight must be {n_rows:,} finite numbers, one for each row, none "
+                "negative and not all 0"
+            )
+        repeats = repeats_of(weights)
+    new = regroup(taxonomy, labels, weights)
+    none = "sample_weight is zero for all rows of"
+    _require_all(
+        taxonomy.tree,
+        new.tree.node_weights[new.tree.leaves],
+        none,
+        "give some of them a weight",
+    )
+    new = add_means(new, expanded.data, new.tree.labels, repeats)
+    if expanded.gaps is not None and taxonomy.encoding is not None:
+        new = replace(
+            new, missing=share_missing(new.tree, expanded.gaps, new.tree.labels, repeats)
+        )
+    if new.two_values is not None:
+        return new
+    return replace(new, two_values=find_two_values(as_rows(expanded.data)))
+
+
+def _require_all(tree: Tree, sizes: NDArray[Any], none: str, what: str) -> None:
+    """Raise an error if a leaf has no rows, or only such without a weight."""
+    empty = np.setdiff1d(np.arange(tree.n_leaves), np.flatnonzero(sizes > 0))
+    if len(empty):
+        names = some([f"c{label}" for label in empty.tolist()], MAX_NAMED_LEAVES)
+        raise InputError(
+            f"{none} {counted(len(empty), 'cluster')} of the tree, {names}: {what}, or pass a "
+            "smaller one, as taxonomy.prune returns it"
+        )
+
+
+def unscale(
+    taxonomy: "Taxonomy", mean: ArrayLike | None, scale: ArrayLike | None
+) -> "Taxonomy":
+    """Return the tree of rows that were not scaled; see :meth:`Taxonomy.unscale`."""
+    if taxonomy.encoding is not None:
+        raise InputError(
+            "the tree is in the units of the table that it was grown on, and takes its "
+            "rows as they are: what was scaled for the fit is undone already"
+        )
+    shift, factor = _as_scaling(taxonomy, mean, scale)
+    means, values = taxonomy.means, taxonomy.two_values
+    if means is not None:
+        means = (means * factor + shift).astype(means.dtype)
+    rules = tuple(rule and unscaled(rule, shift, factor) for rule in taxonomy.tree.rules)
+    if values is not None:
+        values = values * factor[:, None] + shift[:, None]
+    return replace(
+        taxonomy,
+        tree=replace(taxonomy.tree, rules=rules),
+        means=means,
+        two_values=values,
+        noise_model=taxonomy.noise_model and taxonomy.noise_model.unscale(shift, factor),
+    )
+
+
+def decode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
+    """Return a taxonomy of encoded rows as one that takes rows of the table."""
+    if encoding.is_sparse:  # the user's units may need more digits
+        rules = tuple(rule and _in_double(rule) for rule in taxonomy.tree.rules)
+        means = None if taxonomy.means is None else taxonomy.means.astype(np.float64)
+        taxonomy = replace(taxonomy, tree=replace(taxonomy.tree, rules=rules), means=means)
+    taxonomy = unscale(taxonomy, encoding.shift, encoding.scale)
+    names = encoding.feature_names if encoding.names_features else taxonomy.feature_names
+    return replace(
+        taxonomy,
+        tree=replace(taxonomy.tree, feature_names=names),
+        encoding=encoding,
+        two_values=encoding.two_values,
+    )
+
+
+def encode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
+    """Return a taxonomy of rows of a table as one that takes encoded rows."""
+    bare = replace(taxonomy, encoding=None, missing=None)
+    return unscale(bare, -encoding.shift / encoding.scale, 1.0 / encoding.scale)
+
+
+def _in_double(rule: LinearRule) -> LinearRule:
+    parts = rule.weights, rule.center, rule.offsets
+    weights, center, offsets = (part.astype(np.float64) for part in parts)
+    return LinearRule(weights, center, offsets, rule.targets)
+
+
+def _as_scaling(
+    taxonomy: "Taxonomy", mean: ArrayLike | None, scale: ArrayLike | None
+) -> tuple[Array, Array]:
+    """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
+    shapes = [np.shape(values) for values in (mean, scale) if values is not None]
+    tree = taxonomy.tree
+    scaled = tree.rules[tree.root], taxonomy.means, taxonomy.two_values
+    if any(part is not None for part in scaled):
+        shapes = [(taxonomy.n_features,)]
+    expected = shapes[0] if shapes else (0,)
+    shift, factor = (
+        np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
+        for values, usual in ((mean, 0.0), (scale, 1.0))
+    )
+    if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
+        raise InputError(
+            f"mean and scale must have shape {expected}, one number per feature, or be None, "
+            f"got {shift.shape} and {factor.shape}"
+        )
+    if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
+        raise InputError("mean and scale must be finite, and every scale positive")
+    return shift, factor

@@ -1,0 +1,287 @@
+"""One file per taxonomy: a zip of NumPy arrays and one JSON text, without pickles.
+
+The member ``meta.json`` has the format's name and version, the names of the arrays, and what
+is not an array: notes, infos, feature names, the encoding, parameters. The arrays ``weights``,
+``offsets``, ``targets`` and ``centers`` hold the rules of the ``rule_nodes``, one below the
+other: a rule ends where the targets start again. Optional parts are left out: a tree of counts
+has no ``order``, one without rules no ``weights``.
+
+``numpy.savez_compressed`` would date the members: they are written here, so that the same
+taxonomy gives the same bytes. The sizes that a file states are compared with its own before any
+array is allocated, and a damaged file raises FileFormatError.
+"""
+
+import json
+import math
+import os
+import struct
+import tokenize
+import zipfile
+import zlib
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import ArrayLike, NDArray
+
+from taxarbor._atomic import write_atomically
+from taxarbor._errors import FileFormatError, printable
+from taxarbor._types import SolveInfo, Status
+from taxarbor.tables._encoding import Encoding
+from taxarbor.taxonomy._noise import NoiseModel
+from taxarbor.taxonomy._stability import Curve, Stability
+from taxarbor.tree import LinearRule, Tree
+
+if TYPE_CHECKING:
+    from taxarbor.taxonomy._taxonomy import Taxonomy
+
+FORMAT, VERSION = "taxarbor", 1
+META = "meta.json"
+MAX_RATIO = 1032
+"""Bytes that a byte of a deflated stream may stand for, at most."""
+MAX_MESSAGE = 300
+"""Characters that are quoted of what is wrong with a file."""
+_TREE = ("start", "stop", "parents", "birth", "score", "objective")
+_OPTIONAL_TREE = ("order", "noise", "totals")
+_STATISTICS = ("means", "two_values", "missing")
+_SCORES = ("weights", "offsets", "targets")
+_NOISE = ("centers", "units", "limit", "scale")
+_STABILITY = (
+    *("n_recovered", "n_separated", "n_rule_recovered", "n_feature_recovered"),
+    *("left_out", "rows", "curve"),
+)
+# What the standard library and NumPy raise on bytes that are no sound archive.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
+    *(TypeError, AttributeError, OverflowError, RuntimeError, OSError, MemoryError),
+    tokenize.TokenError,
+)
+
+
+def save(taxonomy: "Taxonomy", path: str | os.PathLike[str]) -> None:
+    """Write the taxonomy to a file of exactly this name; see :meth:`Taxonomy.save`."""
+    arrays = pack(taxonomy)
+    write_atomically(path, lambda file: _write_archive(file, arrays))
+
+
+def load(path: str | os.PathLike[str], kind: "type[Taxonomy]") -> "Taxonomy":
+    """Return the taxonomy in a file; see :meth:`Taxonomy.load`."""
+    with open(path, "rb") as file:
+        try:
+            return kind(**unpack(_read_archive(file)))
+        except FileFormatError as error:
+            message = printable(str(error))[:MAX_MESSAGE]
+            raise FileFormatError(f"cannot load {os.fspath(path)!r}: {message}") from error
+        except _DAMAGE as error:
+            message = printable(str(error))[:MAX_MESSAGE]
+            message = f"the file is damaged or incomplete ({message})"
+            raise FileFormatError(f"cannot load {os.fspath(path)!r}: {message}") from error
+
+
+def pack(taxonomy: "Taxonomy") -> dict[str, NDArray[Any]]:
+    """Return the taxonomy as plain arrays, none of them of objects; ``meta`` is JSON."""
+    tree, stability, noise_model = taxonomy.tree, taxonomy.stability, taxonomy.noise_model
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "notes": tree.notes,
+        "info": [encode_info(info) for info in tree.info],
+        "feature_names": tree.feature_names,
+        "n_noise": tree.n_noise,
+        "encoding": None if taxonomy.encoding is None else taxonomy.encoding.to_dict(),
+        "n_refits": None if stability is None else stability.n_refits,
+        "temperature": taxonomy.temperature,
+        "made_by": taxonomy.made_by,
+    }
+    arrays: dict[str, ArrayLike | None] = {
+        **{name: getattr(tree, name) for name in (*_TREE, *_OPTIONAL_TREE)},
+        **{name: getattr(taxonomy, name) for name in _STATISTICS},
+        "row_weights": tree.weights,
+        **{f"noise_{name}": getattr(noise_model, name, None) for name in _NOISE},
+    }
+    if rules := [rule for rule in tree.rules if rule is not None]:
+        for name in _SCORES:
+            arrays[name] = np.concatenate([getattr(rule, name) for rule in rules])
+        arrays["rule_nodes"] = np.flatnonzero([rule is not None for rule in tree.rules])
+        arrays["centers"] = np.stack([rule.center for rule in rules])
+    if stability is not None:
+        arrays |= {f"stability_{name}": getattr(stability, name) for name in _STABILITY}
+        features = np.concatenate(stability.n_feature_recovered)
+        arrays["stability_n_feature_recovered"] = features
+        arrays["stability_curve"] = np.stack(stability.curve)
+    known = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+    text = json.dumps(meta | {"arrays": sorted(known)}, allow_nan=False)
+    plain = {n: a.astype(np.int64) if a.dtype.kind == "i" else a for n, a in known.items()}
+    return {"meta": np.array(text)} | plain
+
+
+def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the arguments of Taxonomy that :func:`pack` packed, or raise an error."""
+    meta = _read_meta(arrays.get("meta"))
+    if sorted(arrays.keys() - {"meta"}) != meta["arrays"]:
+        raise FileFormatError(f"the arrays must be {meta['arrays']}, got {sorted(arrays)}")
+    names, encoding = meta["feature_names"], meta["encoding"]
+    fields: dict[str, Any] = {"order": None} | {name: arrays[name] for name in _TREE}
+    fields |= {name: arrays[name] for name in _OPTIONAL_TREE if name in arrays}
+    tree = Tree(
+        **fields,
+        rules=_unstack(arrays),
+        weights=arrays.get("row_weights"),
+        n_noise=meta["n_noise"],
+        info=tuple(decode_info(values) for values in meta["info"]),
+        notes=tuple(meta["notes"]),
+        feature_names=None if names is None else tuple(names),
+    )
+    parts: dict[str, Any] = {name: arrays.get(name) for name in _STATISTICS}
+    if encoding is not None:
+        parts["encoding"] = Encoding.from_dict(encoding)
+    if "noise_centers" in arrays:
+        centers, units, limit = (arrays[f"noise_{part}"] for part in _NOISE[:-1])
+        scale = arrays.get("noise_scale")
+        parts["noise_model"] = NoiseModel(centers, units, float(limit), scale)
+    if meta["n_refits"] is not None:
+        parts["stability"] = _unpack_stability(arrays, meta["n_refits"], tree.rules)
+    rest = {name: meta[name] for name in ("temperature", "made_by")}
+    return {"tree": tree, **parts, **rest}
+
+
+def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
+    """Return the text as JSON, if it is of the version that is read here."""
+    if text is None or text.dtype.kind != "U":
+        raise FileFormatError("this is not a taxarbor file")
+    meta = json.loads(str(text))
+    json.dumps(meta, allow_nan=False)  # what cannot be written again is refused
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        raise FileFormatError("this is not a taxarbor file")
+    if (version := meta.get("version")) != VERSION:
+        raise FileFormatError(
+            f"written by another taxarbor: format version {version!r}, and this one reads "
+            f"version {VERSION}"
+        )
+    return meta
+
+
+def _unpack_stability(
+    arrays: dict[str, NDArray[Any]], n_refits: int, rules: tuple[LinearRule | None, ...]
+) -> Stability:
+    recovered, separated, rule, features, left_out, rows, curve = (
+        arrays[f"stability_{name}"] for name in _STABILITY
+    )
+    sizes = [0 if one is None else one.n_features_used for one in rules]
+    if features.shape != (sum(sizes),):
+        raise FileFormatError("stability_n_feature_recovered does not fit the rules")
+    numbers, stability, reference = curve
+    return Stability(
+        n_refits=n_refits,
+        n_recovered=_as_counts(recovered),
+        n_separated=_as_counts(separated),
+        n_rule_recovered=_as_counts(rule),
+        n_feature_recovered=tuple(np.split(_as_counts(features), np.cumsum(sizes)[:-1])),
+        left_out=left_out.astype(np.float64),
+        rows=rows.astype(np.float64),
+        curve=Curve(numbers.astype(np.intp), stability.copy(), reference.copy()),
+    )
+
+
+def _as_counts(array: NDArray[Any]) -> NDArray[np.intp]:
+    return array.astype(np.intp, casting="same_kind")
+
+
+def _unstack(arrays: dict[str, NDArray[Any]]) -> tuple[LinearRule | None, ...]:
+    """Give the nodes with a rule their centres, and their rows of weights."""
+    rules: list[LinearRule | None] = [None] * len(arrays["parents"])
+    if "weights" not in arrays:
+        return tuple(rules)
+    nodes, centers, targets = (arrays[name] for name in ("rule_nodes", "centers", "targets"))
+    if not np.isin(nodes, np.arange(len(rules))).all() or (np.diff(nodes) <= 0).any():
+        raise FileFormatError("rule_nodes must be ids of nodes, in order")
+    if len({len(arrays[name]) for name in _SCORES}) > 1:
+        raise FileFormatError("weights, offsets and targets do not fit together")
+    stops = [*np.flatnonzero(np.diff(targets) < 0) + 1, len(targets)]
+    for node, center, own in zip(nodes.tolist(), centers, pairwise([0, *stops]), strict=True):
+        weights, offsets, ends = (arrays[name][slice(*own)] for name in _SCORES)
+        rules[node] = LinearRule(weights, center, offsets, ends)
+    return tuple(rules)
+
+
+def _write_archive(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write what ``numpy.savez_compressed`` would, with a fixed date: same tree, same bytes."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(META if name == "meta" else f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as member:
+                if name == "meta":
+                    member.write(str(array).encode("ascii"))  # json escapes all else
+                else:
+                    npy.write_array(member, array, version=(1, 0), allow_pickle=False)
+
+
+def _read_archive(file: IO[bytes]) -> dict[str, NDArray[Any]]:
+    """Return the arrays; the sizes that are stated must fit into the bytes of the file."""
+    if file.read(4) != b"PK\x03\x04":
+        raise FileFormatError("this is not a taxarbor file")
+    n_bytes = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        n_stated = sum(entry.compress_size for entry in entries)
+        if n_stated > n_bytes or any(
+            entry.file_size > MAX_RATIO * entry.compress_size for entry in entries
+        ):
+            raise FileFormatError("the arrays take more bytes than the file has")
+        members = {
+            entry.filename.removesuffix(".npy"): _read_array(archive, entry)
+            for entry in entries
+            if entry.filename != META
+        }
+        text = archive.read(META).decode("ascii")
+        return members | {"meta": np.array(text)}
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return an array of the archive; no Python objects, and no more than its member holds."""
+    with archive.open(entry) as member:
+        npy.read_magic(member)
+        shape, _, dtype = npy.read_array_header_1_0(member)
+        if math.prod(shape) * dtype.itemsize + member.tell() != entry.file_size:
+            raise FileFormatError("an array is not of the size that it states")
+    with archive.open(entry) as member:
+        array: NDArray[Any] = npy.read_array(member, allow_pickle=False)
+        member.read()  # to the end, where the checksum is compared
+    return array
+
+
+def encode_info(info: SolveInfo | None) -> dict[str, Any] | None:
+    """Return the values of a SolveInfo for JSON."""
+    if info is None:
+        return None
+    return {
+        "status": str(info.status),
+        "n_iter": int(info.n_iter),
+        "n_passes": encode_float(info.n_passes),
+        "trace": [encode_float(value) for value in info.trace],
+    }
+
+
+def decode_info(values: dict[str, Any] | None) -> SolveInfo | None:
+    """Return the SolveInfo that :func:`encode_info` took apart."""
+    if values is None:
+        return None
+    return SolveInfo(
+        status=Status(values["status"]),
+        n_iter=int(values["n_iter"]),
+        n_passes=_decode_float(values["n_passes"]),
+        trace=tuple(_decode_float(value) for value in values["trace"]),
+    )
+
+
+def encode_float(value: float) -> float | str | None:
+    """Return a float for JSON: NaN is null, infinities are "inf" and "-inf"."""
+    if math.isnan(value):
+        return None
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def _decode_float(value: float | str | None) -> float:
+    return math.nan if value is None else float(value)

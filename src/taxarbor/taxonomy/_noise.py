@@ -1,0 +1,225 @@
+"""Rows that are far from every cluster: how far, and from where on they are noise.
+
+The score of a row is its least distance from the mean of a cluster, in units of how far that
+cluster's own rows are from it on average: one is usual. Clusters of few rows say little of what
+is usual, so their unit is drawn towards that of all rows; the smallest may be noise themselves,
+and are left out.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._types import Array, IndexArray, set_frozen
+from taxarbor.rows import as_rows
+from taxarbor.taxonomy._routing import fills_of, read_rows, route
+
+if TYPE_CHECKING:
+    from taxarbor.taxonomy._taxonomy import Taxonomy
+
+PRIOR_ROWS = 5
+"""Rows of the usual distance that each cluster has beside its own."""
+
+MIN_SHARE = 0.1
+"""A leaf with a smaller part of an average leaf's rows is left out."""
+
+FAR = 3.0
+"""A row is compared with other clusters than its own if its score there is above this. Other
+clusters are rarely nearer."""
+
+CELLS_AT_ONCE = 1 << 20
+"""Cells of rows that are compared with all clusters at a time."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseModel:
+    """Where clusters are, how far their rows usually are from there, and where noise begins.
+
+    Attributes
+    ----------
+    centers : float64 array of shape (n_centers, n_features)
+        The means of the clusters of the fit, also once a tree is pruned.
+    units : float64 array of shape (n_centers,)
+        How far their rows are from there on average.
+    limit : float
+        Rows with a higher score are noise.
+    scale : float64 array of shape (n_features,) or None
+        What differences are divided by before distances are taken, None for nothing.
+    """
+
+    centers: Array
+    units: Array
+    limit: float = np.inf
+    scale: Array | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("centers", "units", "scale"):
+            given = getattr(self, name)
+            if given is not None:
+                array = np.array(given, dtype=np.float64)
+                if not np.isfinite(array).all():
+                    raise ValueError(f"{name} of a NoiseModel must be finite")
+                set_frozen(self, **{name: array})
+        shape, width = self.centers.shape, self.centers.shape[-1:]
+        is_whole = len(shape) == 2 and self.units.shape == shape[:1] and shape[0] > 0
+        if not is_whole or (self.scale is not None and self.scale.shape != width):
+            raise ValueError("centers, units and scale of a NoiseModel do not fit together")
+        if not (self.units > 0.0).all() or not self.limit > 0.0:
+            raise ValueError("units and limit of a NoiseModel must be positive")
+        if self.scale is not None and not (self.scale > 0.0).all():
+            raise ValueError("the scale of a NoiseModel must be positive")
+
+    def unscale(self, shift: Array, factor: Array) -> "NoiseModel":
+        """Return the same for rows that are to be shifted and divided first."""
+        scale = factor if self.scale is None else self.scale * factor
+        return replace(self, centers=self.centers * factor + shift, scale=scale)
+
+    def score_rows(
+        self, X: Any, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
+    ) -> Array:
+        """Return the score of each row of an array or a CSR matrix, up to ``FAR`` by its own.
+
+        ``nearest`` is the cluster of each row, by its position in ``centers``, -1 for none.
+        """
+        scores = self._distances(X, fill, nearest, n_threads)
+        scores /= np.append(self.units, 1.0)[nearest]
+        (far,) = np.nonzero(scores > min(FAR, self.limit))
+        scores[far] = np.minimum(scores[far], self._least(X, fill, far, n_threads))
+        return scores
+
+    def find_noise(
+        self, X: Any, fill: Array | None, *, n_threads: int = 1
+    ) -> NDArray[np.bool_]:
+        """Return which rows are farther from every cluster than the limit."""
+        found: NDArray[np.bool_] = (
+            self._least(X, fill, np.arange(X.shape[0]), n_threads) > self.limit
+        )
+        return found
+
+    def _least(self, X: Any, fill: Array | None, some: IndexArray, n_threads: int) -> Array:
+        """Return the least score of some rows over all clusters."""
+        least = np.full(len(some), np.inf)
+        step = max(CELLS_AT_ONCE // max(X.shape[1], 1), 256)
+        for first in range(0, len(some), step):
+            own = some[first : first + step]
+            rows, scores = X[own], least[first : first + step]
+            for center, unit in enumerate(self.units):
+                label = np.full(len(own), center, dtype=np.int32)
+                distances = self._distances(rows, fill, label, n_threads)
+                np.minimum(scores, distances / unit, out=scores)
+        return least
+
+    def _distances(
+        self, X: Any, fill: Array | None, labels: NDArray[np.int32], n_threads: int
+    ) -> Array:
+        width = X.shape[1]
+        factors = np.ones(width) if self.scale is None else 1.0 / self.scale
+        rows = as_rows(X, center=np.zeros(width), n_threads=n_threads)
+        filling = np.zeros(width) if fill is None else fill
+        return rows.distances(labels, self.centers, factors, filling)
+
+
+def find_noise_model(
+    taxonomy: "Taxonomy",
+    X: Any,
+    labels: IndexArray,
+    *,
+    counts: IndexArray | None = None,
+    counts_for_noise: IndexArray | None = None,
+    scale: Array | None = None,
+    noise: float = 0.0,
+) -> tuple[NoiseModel, NDArray[np.int32]]:
+    """Return what is usual for the rows of a tree; and the center of each leaf, -1 for none.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+        A tree with means.
+    X : array or CSR matrix of shape (n_rows, n_features)
+        The rows of a sample, without missing values.
+    labels : int array of shape (n_rows,)
+        The position of each row's leaf.
+    counts : int array of shape (n_rows,), optional
+        How often each row counts; rows of none are scored, but say nothing of what is usual.
+    counts_for_noise : int array of shape (n_rows,), optional
+        How often each row counts in the share of noise: outliers do there.
+    scale : array of shape (n_features,), optional
+        What differences are divided by.
+    noise : float
+        Share of the rows that are beyond the limit; duplicates all are or none is.
+    """
+    assert taxonomy.means is not None
+    weights = np.ones(len(labels)) if counts is None else counts.astype(np.float64)
+    sizes = np.bincount(labels, weights, minlength=taxonomy.tree.n_leaves)
+    groups = np.flatnonzero(sizes >= MIN_SHARE * sizes.mean())
+    center_of = np.full(taxonomy.tree.n_leaves, -1, dtype=np.int32)
+    center_of[groups] = np.arange(len(groups))
+    centers = taxonomy.means[taxonomy.tree.leaves[groups]].astype(np.float64)
+    model = NoiseModel(centers, np.ones(len(groups)), scale=scale)
+    nearest = center_of[labels]
+    away = model._distances(X, None, nearest, 1)
+    own = nearest >= 0
+    sums = np.bincount(nearest[own], away[own] * weights[own], minlength=len(groups))
+    usual = float(sums.sum() / sizes[groups].sum())
+    if usual > 0.0:
+        units = (sums + PRIOR_ROWS * usual) / (sizes[groups] + PRIOR_ROWS)
+        model = replace(model, units=units)
+    if noise:
+        scores = model._least(X, None, np.arange(len(labels)), 1)
+        rows = np.ones(len(labels)) if counts_for_noise is None else counts_for_noise
+        model = replace(model, limit=_limit(scores, rows.astype(np.float64), noise))
+    return model, center_of
+
+
+def _limit(scores: Array, weights: Array, noise: float) -> float:
+    """Return the score that this share of the rows exceeds at most, halfway to the next one."""
+    order = np.argsort(scores, kind="stable")
+    ranked, above = scores[order], weights.sum() - np.cumsum(weights[order])
+    fits = np.flatnonzero(above <= noise * weights.sum())
+    last = ranked[fits[0]]  # rows with higher scores may be noise
+    higher = ranked[ranked > last]
+    return float((last + higher[0]) / 2.0) if len(higher) and last + higher[0] > 0 else np.inf
+
+
+def score_rows(
+    taxonomy: "Taxonomy",
+    model: NoiseModel,
+    center_of: NDArray[np.int32],
+    X: Any,
+    labels: IndexArray,
+    *,
+    n_threads: int = 1,
+) -> Array:
+    """Return the outlier scores of rows, given their leaves and the center of each leaf."""
+    nearest = np.append(center_of, np.int32(-1))[labels]  # noise, -1, has none
+    return model.score_rows(X, fills_of(taxonomy), nearest, n_threads=n_threads)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteBlock:
+    """Sends the rows of a block to the leaves of a tree, and scores them.
+
+    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and
+    outlier scores; and the rows of each leaf, noise first, by number and by weight.
+    """
+
+    taxonomy: "Taxonomy"
+    model: NoiseModel
+    center_of: NDArray[np.int32]
+    weights: NDArray[np.int64] | None
+    n_threads: int
+
+    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
+        expanded, size = read_rows(table, self.taxonomy), self.taxonomy.tree.n_leaves + 1
+        labels = route(self.taxonomy, expanded, n_threads=self.n_threads)
+        own = self.taxonomy, self.model, self.center_of, expanded.data, labels
+        scores = score_rows(*own, n_threads=self.n_threads)
+        sizes = np.zeros((2, size), dtype=np.int64)
+        sizes[0] = np.bincount(labels + 1, minlength=size)
+        if self.weights is not None:
+            np.add.at(sizes[1], labels + 1, self.weights[rows])
+        return (labels, scores), sizes

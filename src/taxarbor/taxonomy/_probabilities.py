@@ -1,0 +1,229 @@
+r"""How likely a row is to be in each leaf.
+
+The probability of a leaf is what to bet that the row lies in this cluster again when the same
+method is fitted to other rows of the same kind. It is a softmax of scores of the leaves,
+
+    P(leaf | x) = exp(s_leaf(x) / T) / sum over leaves,
+
+and highest for the leaf where the row goes. A margin is how much higher a target of a rule
+scores than the best of its other targets, in units of what it is on average; ``s`` is the sum
+of the negative margins on the way to the leaf or, for the one leaf that has none, its least
+margin. (A product of probabilities along the path would often be highest for another leaf.)
+
+T stands for all that may come out otherwise in another fit, most of which no score can know:
+the tree as a whole. So it is measured, by fitting again.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from taxarbor._errors import InputError
+from taxarbor._types import Array, IndexArray
+from taxarbor.rows import as_rows
+from taxarbor.taxonomy._routing import expand, send
+from taxarbor.tree._edit import sum_below
+from taxarbor.tree._rule import best_scores
+
+if TYPE_CHECKING:
+    from taxarbor.taxonomy._taxonomy import Taxonomy
+
+TEMPERATURE = 0.5
+"""Before it is measured: about the middle of what was measured on many data."""
+
+SAMPLE = 5000
+"""Rows on which a temperature is found, at most."""
+
+BLOCK, ROWS = 250_000, 256
+"""Numbers, rows times scores, that are held at a time: more do not fit into a cache. But
+so many rows at least, as a block costs some time per node."""
+
+LEAST = 0.01
+"""The least temperature that is measured, in units of that above; its inverse is the most."""
+
+
+def probabilities(taxonomy: "Taxonomy", X: ArrayLike, *, n_threads: int = 1) -> Array:
+    """Return the probability of each leaf; see :meth:`Taxonomy.predict_proba`."""
+    X = X if taxonomy.encoding is None else expand(X, taxonomy)  # once for both
+    labels = send(taxonomy, X, n_threads=n_threads)
+    found = np.ones((len(labels), taxonomy.tree.n_leaves))
+    if not len(labels) or taxonomy.tree.n_leaves == 1:
+        return found
+    first, heat = 0, taxonomy.temperature or TEMPERATURE
+    for scores in _leaf_scores(taxonomy, X, n_threads):
+        own = labels[first : first + len(scores)]
+        P, at = _softmax(scores, heat), np.arange(len(own))
+        # Scores so large that they overflow, or so close that rounding makes them equal, must
+        # not lead elsewhere than ``predict``.
+        lost = ~np.isfinite(P).all(axis=1)
+        P[lost], P[at[lost], own[lost]] = 0.0, 1.0
+        best = P.argmax(axis=1)
+        P[at, own], P[at, best] = P[at, best], P[at, own]
+        tied = P.argmax(axis=1) != own
+        P[at[tied], own[tied]] = np.nextafter(P[at[tied], own[tied]], 2.0)
+        found[first : first + len(own)] = P
+        first += len(own)
+    return found
+
+
+def node_sums(taxonomy: "Taxonomy", P: ArrayLike) -> Array:
+    """Add up the leaves of each node; see :meth:`Taxonomy.node_proba`."""
+    given = np.asarray(P, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] != taxonomy.tree.n_leaves:
+        raise InputError(
+            f"P must have a column for each of {taxonomy.tree.n_leaves} leaves, as predict_proba "
+            f"returns it, got shape {given.shape}"
+        )
+    return np.ascontiguousarray(
+        sum_below(given.T, taxonomy.tree.leaves, taxonomy.tree.parents).T
+    )
+
+
+def calibrate(taxonomy: "Taxonomy", X: ArrayLike, refits: Iterable[IndexArray]) -> "Taxonomy":
+    """Return the tree with the temperature at which rows are as sure as refits say.
+
+    The mean of the rows' highest probabilities will be the share of rows that stayed in their
+    cluster when the method was fitted again, as far as one temperature can do that.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+        A tree that can place rows.
+    X : array or CSR matrix of shape (n_rows, n_features)
+        The rows that were fitted.
+    refits : int arrays of shape (n_rows,)
+        Where each refit, to a half of the rows, puts all of them. (It has seen half of them,
+        which makes it agree more, and half of the data, which makes it agree less.)
+    """
+    labels = send(taxonomy, X)
+    shares = [stays(labels, others).mean() for others in refits]
+    if taxonomy.tree.n_leaves == 1 or not shares:
+        return taxonomy
+    stayed = np.mean(shares)
+    every = -(-len(labels) // SAMPLE)
+    scores = np.concatenate([*_leaf_scores(taxonomy, X, every=every)])
+    scores = scores[np.isfinite(scores).all(axis=1)]
+    low, high = np.log(TEMPERATURE * LEAST), np.log(TEMPERATURE / LEAST)
+    for _ in range(30):  # the mean falls as the temperature rises
+        middle = (low + high) / 2
+        is_sure = _softmax(scores, np.exp(middle)).max(axis=1).mean() > stayed
+        low, high = (middle, high) if is_sure else (low, middle)
+    return replace(taxonomy, temperature=float(np.exp((low + high) / 2)))
+
+
+def stays(labels: IndexArray, others: IndexArray) -> NDArray[np.bool_]:
+    """Return whether each row lies in the cluster of another fit that matches its own.
+
+    Clusters are matched one to one, so that Jaccard's indices add up to the most.
+    """
+    from scipy.optimize import linear_sum_assignment  # late: it takes long to load
+
+    likeness = jaccard(labels, others)
+    mine, theirs = linear_sum_assignment(likeness, maximize=True)
+    match = np.full(len(likeness), -1)
+    match[mine] = theirs
+    return np.asarray(match[labels] == others)
+
+
+def jaccard(labels: IndexArray, others: IndexArray) -> Array:
+    """Return how alike each two clusters are: the rows in both, of those in either."""
+    shape = int(labels.max(initial=0)) + 1, int(others.max(initial=0)) + 1
+    common = np.bincount(labels * shape[1] + others, minlength=shape[0] * shape[1])
+    both = common.reshape(shape)
+    either = both.sum(axis=1)[:, None] + both.sum(axis=0) - both
+    return np.asarray(both / np.maximum(either, 1))
+
+
+def _softmax(scores: Array, temperature: float) -> Array:
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinities, the caller's to mend
+        odds: Array = np.exp((scores - scores.max(axis=1, keepdims=True)) / temperature)
+        odds /= odds.sum(axis=1, keepdims=True)
+    return odds
+
+
+def _leaf_scores(
+    taxonomy: "Taxonomy", X: ArrayLike, n_threads: int = 1, every: int = 1
+) -> Iterator[Array]:
+    """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
+    weights, offsets, center = _stack(taxonomy)
+    units, frontiers = (
+        _units(taxonomy),
+        [list(taxonomy.tree.frontier(n)) for n in range(taxonomy.tree.n_nodes)],
+    )
+    rows = as_rows(expand(X, taxonomy).data, center=center, n_threads=n_threads)
+    wanted = range(0, rows.n_rows, every)
+    step = max(BLOCK // len(weights), ROWS)
+    for first in range(0, len(wanted), step):
+        some = rows.take(np.array(wanted[first : first + step]), center=rows.center)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = (some.scores(weights) + offsets).astype(np.float64)
+            yield _path_scores(taxonomy, scores, units, frontiers)
+
+
+def _stack(taxonomy: "Taxonomy") -> tuple[Array, Array, Array]:
+    """Return the rules of all nodes as one, in the order of their nodes, from one centre."""
+    rules = [rule for rule in taxonomy.tree.rules if rule is not None]
+    exact = [rule.center.astype(np.float64) for rule in rules]
+    shifts = [
+        rule.weights.astype(np.float64) @ (exact[0] - own) + rule.offsets
+        for rule, own in zip(rules, exact, strict=True)
+    ]
+    weights = np.concatenate([rule.weights for rule in rules])
+    return weights, np.concatenate(shifts), rules[0].center
+
+
+def _units(taxonomy: "Taxonomy") -> Array:
+    """Return, for each node with a rule, the mean margin at the means of its targets, by size.
+
+    Without means, a rule is read as that of the nearest centre, as those of k-means are.
+    """
+    units, node_weights = np.ones(taxonomy.tree.n_nodes), taxonomy.tree.node_weights
+    for node, rule in enumerate(taxonomy.tree.rules):
+        if rule is None:
+            continue
+        frontier, targets = np.array(taxonomy.tree.frontier(node)), np.arange(rule.n_targets)
+        if taxonomy.means is None:
+            points, targets = rule.center + rule.weights, rule.targets
+        else:
+            points = taxonomy.means[frontier]
+        sizes = node_weights[frontier][targets]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
+            margins = _margins(best_scores(rule, scores.T))[targets, np.arange(len(points))]
+            unit = float((np.abs(margins) * sizes).sum() / sizes.sum())  # NaN: none counts
+        if 0.0 < unit < np.inf:
+            units[node] = unit
+    return units
+
+
+def _margins(scores: Array) -> Array:
+    """Return how much higher each line scores than the best of the others, by columns."""
+    if len(scores) == 2:  # as in most trees
+        return np.stack([scores[0] - scores[1], scores[1] - scores[0]])
+    best, at = scores.argmax(axis=0), np.arange(scores.shape[1])
+    margins: Array = scores - scores[best, at]
+    others = scores.copy()
+    others[best, at] = -np.inf
+    margins[best, at] = scores[best, at] - others.max(axis=0)
+    return margins
+
+
+def _path_scores(
+    taxonomy: "Taxonomy", scores: Array, units: Array, frontiers: list[list[int]]
+) -> Array:
+    """Return what the leaves score, from the scores of all rules: see above."""
+    by_score, stop = np.ascontiguousarray(scores.T), 0
+    missed = np.zeros((taxonomy.tree.n_nodes, len(scores)))
+    least = np.full((taxonomy.tree.n_nodes, len(scores)), np.inf)
+    for node, rule in enumerate(taxonomy.tree.rules):
+        if rule is None:
+            continue
+        own, stop = slice(stop, stop + rule.n_scores), stop + rule.n_scores
+        margins = _margins(best_scores(rule, by_score[own])) / units[node]
+        missed[frontiers[node]] = missed[node] + np.minimum(margins, 0.0)
+        least[frontiers[node]] = np.minimum(least[node], margins)
+    found: Array = missed[taxonomy.tree.leaves] + np.maximum(least[taxonomy.tree.leaves], 0.0)
+    return found.T

@@ -1,0 +1,186 @@
+"""Rows of the user's data meet a taxonomy: features, leaves, noise, statistics of nodes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from taxarbor._errors import InputError
+from taxarbor._frames import as_frame, refuse_times, unmasked
+from taxarbor._types import Array, IndexArray
+from taxarbor.rows._checks import all_finite, check_structure
+from taxarbor.tables._encoding import Expanded, empty_rows, fill_gaps
+from taxarbor.tree._edit import sum_below
+from taxarbor.tree._routing import node_means, place_rows, refused_value
+
+if TYPE_CHECKING:
+    from taxarbor.taxonomy._taxonomy import Taxonomy
+    from taxarbor.tree import Tree
+
+
+def route(taxonomy: "Taxonomy", X: ArrayLike | Expanded, *, n_threads: int = 1) -> IndexArray:
+    """Return the leaves of rows, -1 for noise; see :meth:`Taxonomy.predict`."""
+    expanded, noise_model = read_rows(X, taxonomy), taxonomy.noise_model
+    labels = send(taxonomy, expanded, n_threads=n_threads)
+    if noise_model is not None and len(labels):
+        data = expanded.data
+        is_noise = noise_model.find_noise(data, fills_of(taxonomy), n_threads=n_threads)
+        empty = empty_rows(expanded.gaps)
+        if empty is None and isinstance(data, np.ndarray):
+            empty = np.zeros(len(labels), dtype=bool)
+            empty[is_noise] = np.isnan(data[is_noise]).all(axis=1)
+        labels[is_noise if empty is None else is_noise & ~empty] = -1
+    return labels
+
+
+def send(taxonomy: "Taxonomy", X: ArrayLike | Expanded, *, n_threads: int = 1) -> IndexArray:
+    """Return the leaves of all rows, of noise as well."""
+    data, fill = read_rows(X, taxonomy).data, fills_of(taxonomy)
+    return place_rows(taxonomy.tree, data, fill, n_threads=n_threads).astype(np.intp)
+
+
+def fills_of(taxonomy: "Taxonomy") -> Array | None:
+    """Return the values that impute NaN in each feature; None where NaN is refused."""
+    encoder = (taxonomy.made_by or {}).get("encoder")
+    may_fill = encoder == "auto" or (
+        isinstance(encoder, dict) and encoder.get("missing") != "error"
+    )
+    if not may_fill or taxonomy.means is None:
+        return None
+    fills: Array = taxonomy.means[taxonomy.tree.root].astype(np.float64)
+    return fills
+
+
+def check_columns(X: Any, names: Sequence[str] | None) -> None:
+    """Raise ValueError if a frame's columns are not the features the tree was grown on."""
+    columns = getattr(X, "columns", None)
+    if names is None or columns is None:
+        return
+    given, expected = [str(column) for column in columns], list(names)
+    if given == expected:
+        return
+    if sorted(given) == sorted(expected):
+        raise InputError(
+            "the columns of X are in another order than the tree was grown on; "
+            "use X[list(taxonomy.feature_names)]"
+        )
+    missing = [name for name in expected if name not in set(given)][:3]
+    raise InputError(
+        f"the columns of X are not those the tree was grown on; missing: {missing}"
+    )
+
+
+def expand(X: ArrayLike | Expanded, taxonomy: "Taxonomy") -> Expanded:
+    """Return X as features of a tree, with the missing cells of the user's table.
+
+    Raises InputError where values are refused.
+    """
+    rows = read_rows(X, taxonomy)
+    data: Any = rows.data
+    cells = data.data if sparse.issparse(rows.data) else data
+    if rows.gaps is not None or all_finite(cells):
+        return rows
+    fill = fills_of(taxonomy)
+    wrong = ~np.isfinite(cells) if fill is None else np.isinf(cells)
+    if fill is None or wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        row = first // data.shape[1]
+        if sparse.issparse(rows.data):
+            row = int(np.searchsorted(data.indptr[1:], first, "right"))
+        raise refused_value(taxonomy.tree, data, row, allow_nan=fill is not None)
+    return fill_gaps(data.copy(), fill)
+
+
+def read_rows(X: ArrayLike | Expanded, taxonomy: "Taxonomy") -> Expanded:
+    """Return rows as an array or CSR matrix of features; arrays may still hold NaN.
+
+    Cells are not looked at, unless a table is encoded.
+    """
+    rule = taxonomy.tree.rules[taxonomy.tree.root]
+    dtype = np.dtype(np.float64) if rule is None else rule.dtype
+    if isinstance(X, Expanded):
+        return X
+    if taxonomy.encoding is not None:
+        return taxonomy.encoding.expand(X, dtype)
+    X = as_frame(X)
+    check_columns(X, taxonomy.feature_names)
+    width = taxonomy.n_features
+    refuse_times(X)
+    data: Any = X if sparse.issparse(X) else np.asarray(_with_nan(X))
+    if data.ndim != 2:
+        raise InputError(
+            f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
+        )
+    if width not in (None, data.shape[1]):
+        raise InputError(f"X has {data.shape[1]} features, but the tree was grown on {width}")
+    if sparse.issparse(X):
+        check_structure(X)
+        data = data.tocsr()
+        check_structure(data)  # what other formats were made into
+        if not data.has_canonical_format:
+            data = data.copy()  # the user's stays as it is
+            data.sum_duplicates()
+    data = _as_float(data, dtype)
+    return Expanded(data if sparse.issparse(X) else np.ascontiguousarray(data), None)
+
+
+def _with_nan(X: Any) -> Any:
+    """Return a masked array, or a frame of pandas, with NaN for gaps, and all else as it is."""
+    if not hasattr(X, "iloc"):
+        return unmasked(X)
+    if all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
+        return X.to_numpy()
+    return X.to_numpy(dtype=object, na_value=np.nan)  # integers of pandas have no NaN
+
+
+def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
+    """Cast integers to float64, floats to the given dtype; text and the like are refused."""
+    if data.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
+            return data.astype(dtype, copy=False)
+    if data.dtype.kind not in "biuO":
+        raise InputError(f"X must hold numbers, got {data.dtype}")
+    try:
+        return data.astype(np.float64)
+    except OverflowError as error:  # of Python's integers, which know no bound
+        raise InputError("X holds an integer too large for float64") from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"X must hold numbers: {error}") from error
+
+
+def add_means(
+    taxonomy: "Taxonomy", X: Any, labels: IndexArray, counts: IndexArray | None = None
+) -> "Taxonomy":
+    """Return the taxonomy with the mean of each node's rows, of the dtype of its rules."""
+    tree = taxonomy.tree
+    rule = tree.rules[tree.root]
+    dtype = X.dtype if rule is None else rule.dtype
+    means = node_means(tree, X, labels, counts).astype(dtype)
+    if not all_finite(means):
+        raise InputError("X holds values that are too large to take means of; scale them")
+    return replace(taxonomy, means=means)
+
+
+def share_missing(
+    tree: "Tree", gaps: Any, labels: IndexArray, counts: IndexArray | None = None
+) -> Array | None:
+    """Return the share of missing values of each node's rows in each column of a table.
+
+    ``gaps`` are the missing cells of rows, an array or a sparse matrix, or None; ``labels`` the
+    positions of their leaves, and ``counts`` how often each counts.
+    """
+    if gaps is None:
+        return None
+    weights = np.ones(len(labels)) if counts is None else counts.astype(np.float64)
+    is_placed, n_leaves = labels >= 0, tree.n_leaves
+    cells = weights[is_placed], (labels[is_placed], np.flatnonzero(is_placed))
+    indicator = sparse.csr_array(cells, shape=(n_leaves, len(labels)))
+    missing = indicator @ sparse.csr_array(gaps, dtype=np.float64)
+    sizes = np.bincount(labels[is_placed], weights[is_placed], minlength=n_leaves)
+    both = np.column_stack([missing.toarray(), sizes])
+    sums = sum_below(both, tree.leaves, tree.parents)
+    shares: Array = np.clip(sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300), 0.0, 1.0)
+    return shares

@@ -1,0 +1,186 @@
+"""How stable a taxonomy is: which clusters recurred when it was refitted to other rows."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._types import Array, IndexArray
+from taxarbor.tree import Tree
+from taxarbor.tree._checks import Claims
+
+MIN_JACCARD = 0.75
+"""Jaccard's index from which on a cluster counts as the same (Hennig, 2007): rows in both, of
+those in either."""
+
+MIN_STABLE_SHARE = 0.5
+"""Share of the refits in which a stable cluster comes back, apart from others."""
+
+
+class Curve(NamedTuple):
+    """How stable the cut into each number of clusters is; all of one length.
+
+    ``stability`` is that of its least stable cluster, the share of refits in which it came
+    back, apart from others; ``reference`` the same of rows without clusters, or NaN.
+    """
+
+    n_clusters: IndexArray
+    stability: Array
+    reference: Array
+
+    @property
+    def suggested(self) -> int:
+        """The largest number whose clusters are all stable.
+
+        They came back, apart from others, in half of the refits at least, and more often than
+        in rows without clusters.
+        """
+        # NaN where there is no reference: a comparison with it is false.
+        is_stable = (self.stability >= MIN_STABLE_SHARE) & ~(self.stability <= self.reference)
+        return int(self.n_clusters[is_stable].max(initial=1))
+
+    def verdict(self) -> str:
+        """Return what is to be said of the number of clusters, in a plain sentence."""
+        suggested = self.suggested
+        if suggested == 1:
+            return (
+                "no clusters found: in no cut of the tree do all clusters come back with gaps "
+                "between them, in most refits; there may be none, or too few rows to tell"
+            )
+        more = "; there may be more, as the tree ends there"
+        is_all = suggested == self.n_clusters[-1]
+        return f"the finest stable cut has {suggested} clusters{more if is_all else ''}"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Stability:
+    """What came back when a model was fitted again to parts of its rows.
+
+    Attributes
+    ----------
+    n_refits : int
+        How many times it was.
+    n_recovered : int array of shape (n_nodes,)
+        In how many refits the cluster of the node came back.
+    n_separated : int array of shape (n_nodes,)
+        In how many it came back, and rows that the refit had not seen left a gap between it
+        and its siblings. What is cut out of the middle of a cloud may come back again and
+        again, but without a gap.
+    n_rule_recovered : int array of shape (n_nodes,)
+        In how many the node and its children came back, and the rule with the feature that
+        does most for it.
+    n_feature_recovered : tuple of int arrays
+        The same of each feature: per node, in the order of ``rules[node].features``.
+    left_out : array of shape (n_nodes,)
+        Of the rows of the node that a refit was not fitted to, the share that the refit sends
+        to the matching node: the most similar one or, for leaves, their partner when leaves
+        are matched one to one. NaN where no row was left out. The first entry, the root's, is
+        the share of all rows left out that are sent to the matching leaf.
+    rows : array of shape (n_rows,)
+        The share of refits that put the row into the cluster that it is in.
+    curve : Curve
+        How stable the tree is when it is cut into each number of clusters.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, make_planted_tree
+    >>> from taxarbor.stability import assess
+    >>> planted = make_planted_tree(200, depth=2)
+    >>> model = Taxarbor(6, random_state=0).fit(planted.X)
+    >>> stability = assess(model, planted.X, n_refits=5).stability
+    >>> stability.suggested, stability.describe(1)
+    (4, 'came back in 5 of 5 refits')
+    """
+
+    n_refits: int
+    n_recovered: IndexArray
+    n_separated: IndexArray
+    n_rule_recovered: IndexArray
+    n_feature_recovered: tuple[IndexArray, ...]
+    left_out: Array
+    rows: Array
+    curve: Curve
+
+    def __post_init__(self) -> None:
+        arrays = self.n_recovered, self.n_separated, self.n_rule_recovered, self.rows
+        for array in (*arrays, self.left_out, *self.n_feature_recovered, *self.curve):
+            array.setflags(write=False)
+
+    @property
+    def is_stable(self) -> NDArray[np.bool_]:
+        """Whether each node's cluster came back, apart from others, in most of the refits."""
+        return self.n_separated >= MIN_STABLE_SHARE * self.n_refits
+
+    @property
+    def suggested(self) -> int:
+        """Number of clusters of the finest cut whose clusters are all stable."""
+        return self.curve.suggested
+
+    def describe(self, node: int) -> str:
+        """Return ``came back in 18 of 20 refits``, and where there was no gap beside it."""
+        text = f"came back in {self.n_recovered[node]} of {self.n_refits} refits"
+        n_without = int(self.n_recovered[node] - self.n_separated[node])
+        if n_without and n_without == self.n_recovered[node]:
+            return f"{text}, always without a gap"
+        return f"{text}, in {n_without} of them without a gap" if n_without else text
+
+    def describe_left_out(self) -> str:
+        """Return in a sentence what refits do with the rows that they were not fitted to."""
+        return (
+            f"In refits to half of the rows, {100.0 * self.left_out[0]:.0f} % of the rows left "
+            "out go where the tree fitted with them puts them."
+        )
+
+    def claims(self, tree: Tree) -> Claims:
+        """Yield what must hold of the stability of a tree."""
+        n_nodes, n_refits = tree.n_nodes, self.n_refits
+        is_count = type(n_refits) is int and 0 < n_refits < 2**31
+        yield is_count, "stability must have a refit, and fewer than 2 ** 31"
+        message = f"stability must have a count, 0 to {n_refits}, for each of {n_nodes} nodes"
+        for counts in (self.n_recovered, self.n_separated, self.n_rule_recovered):
+            is_right = counts.shape == (n_nodes,) and (counts >= 0).all()
+            yield is_right and (counts <= n_refits).all(), message
+        shares = self.left_out
+        is_right = shares.shape == (n_nodes,) and shares[0] >= 0
+        is_right = is_right and ~((shares < 0) | (shares > 1)).any()
+        yield is_right, f"stability must have a share left out for each of {n_nodes} nodes"
+        used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
+        are_right = [len(counts) for counts in self.n_feature_recovered] == used
+        yield are_right, "stability must have a count for each feature of each rule"
+        are_shares = self.rows.shape == (tree.n_rows,)
+        are_shares = are_shares and bool(((self.rows >= 0) & (self.rows <= 1)).all())
+        yield are_shares, f"stability must have a share for each of {tree.n_rows} rows"
+        is_even = self.curve.n_clusters.ndim == 1
+        is_even = is_even and len({part.shape for part in self.curve}) == 1
+        yield is_even, "the parts of a curve must have one length"
+
+    def take(
+        self, nodes: IndexArray, is_inner: NDArray[np.bool_], node_weights: Array
+    ) -> "Stability":
+        """Return the trust of a pruned tree, of these nodes, with the weights of their rows.
+
+        Its share of rows left out is then the mean over its leaves.
+        """
+        left_out = self.left_out[nodes]
+        if len(nodes) < len(self.left_out):
+            weights = np.where(is_inner | np.isnan(left_out), 0.0, node_weights)
+            mean = weights @ np.nan_to_num(left_out) / max(weights.sum(), 1e-300)
+            left_out[0] = mean if is_inner[0] else 1.0  # all rows go to the only cluster
+        none = np.zeros(0, dtype=np.intp)
+        features = (self.n_feature_recovered[node] for node in nodes.tolist())
+        return replace(
+            self,
+            n_recovered=self.n_recovered[nodes],
+            n_separated=self.n_separated[nodes],
+            n_rule_recovered=np.where(is_inner, self.n_rule_recovered[nodes], 0),
+            n_feature_recovered=tuple(
+                own if inner else none for own, inner in zip(features, is_inner, strict=True)
+            ),
+            left_out=left_out,
+            rows=self.rows,
+            curve=Curve(
+                *(values[self.curve.n_clusters <= (~is_inner).sum()] for values in self.curve)
+            ),
+        )

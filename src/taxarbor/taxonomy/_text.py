@@ -1,0 +1,284 @@
+"""Trees, numbers and reasons as people say them: one vocabulary for text, pictures and pages.
+
+How a tree shows itself, as text and as HTML in notebooks, comes last.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+from taxarbor._errors import counted, printable
+from taxarbor._format import format_exactly
+from taxarbor.tree._edit import leaves_below
+
+if TYPE_CHECKING:
+    from taxarbor.taxonomy._reasons import Reason
+    from taxarbor.taxonomy._taxonomy import Taxonomy
+
+MOSTLY = 0.8
+"""A word is said of some rows if it is false for less than a fifth of them."""
+
+N_NAMED = 3
+"""Categories that are named, at most; of more, one less, and how many others there are."""
+
+SAID = {"has": ("has ", "no "), "is": ("is ", "not "), "": ("", "not ")}
+"""What stands before a feature of yes and no: its own verb, or ours for a single word."""
+
+MAX_LEAVES = 100
+"""Of a larger tree the first splits are shown, of a node with more children the first ones."""
+OPEN_DEPTH = 3
+"""Nodes above this depth are shown unfolded."""
+# Boxes, not lists: the styles of notebooks and pages put bullets before these.
+STYLE = """
+.taxarbor{font:13px/1.55 system-ui,sans-serif;max-width:60em}
+.taxarbor .below{padding:0 0 0 .3em;margin-left:1.1em;border-left:1px solid #8aa4bf55}
+.taxarbor summary{cursor:pointer}.taxarbor .leaf{padding-left:1em}
+.taxarbor .n{opacity:.65;font-variant-numeric:tabular-nums}
+.taxarbor .unstable{color:#c2600c}
+.taxarbor .bar{display:inline-block;height:.55em;
+min-width:1px;background:#05668d;border-radius:2px;margin-right:.5em;opacity:.7}
+"""
+
+
+def phrase(reason: "Reason", longest: int | None = None) -> str:
+    """Say what a feature does for a node, in ``longest`` characters, of which the name gives.
+
+    A feature that divides the parent alone: ``age at most 41.5``, ``age above 41.5``, or ``age
+    below 41.5``, ``age at least 41.5``, as the first child takes ties; for yes and no ``has
+    fur``, ``no fur``. One of several: ``higher age``, ``lower age``; ``has fur`` or ``no fur``
+    where that is so for more than four fifths of the rows, else ``more often fur``, ``less
+    often fur``. A name of several words speaks for itself: ``gives_milk``,
+    ``not gives_milk``; ``is_tame`` is ``is tame``, ``not tame``. Likewise of categories
+    ``origin = japan or europe``, ``origin not usa``, ``more often origin = japan``. Where rows
+    without a value are sent the same way: ``age above 41.5 or unknown``, ``origin unknown or
+    not usa``.
+    """
+    name, is_more = printable(reason.name).strip() or "unnamed", reason.sign > 0
+    before, after = ("higher " if is_more else "lower "), ""
+    is_plain = reason.threshold is not None
+    if reason.have is not None:
+        so = reason.have if is_more else 1.0 - reason.have
+        if reason.categories not in (("known",), ("unknown",)):
+            so *= 1.0 - reason.unknown  # of rows without a value it is not so
+        is_plain = is_plain or so > MOSTLY
+    if reason.unknown >= 1.0:
+        before, after = "", " unknown"
+    elif reason.categories:
+        return _phrase_categories(reason, name, is_plain, longest)
+    elif reason.have is not None:
+        verb = "" if "_" in name or " " in name else "has"
+        if found := re.match(r"(has|is)[_ ]+(.+)", name, re.IGNORECASE):
+            verb, name = found[1].lower(), found[2]
+        words = SAID[verb] if is_plain else ("more often ", "less often ")
+        before = words[0 if is_more else 1]
+    elif reason.threshold is not None:
+        sides = ("at least", "at most") if reason.takes_threshold else ("above", "below")
+        before, after = "", f" {sides[not is_more]} {format_exactly(reason.threshold)}"
+    if reason.takes_unknown and reason.unknown < 1.0:
+        is_denied = reason.have is not None and not is_more  # "not x or unknown" has two senses
+        before = "unknown or " + before if is_denied else before
+        after += "" if is_denied else " or unknown"
+    if longest is not None and len(before + name + after) > longest:
+        name = name[: max(longest - len(before + after) - 1, 1)].rstrip() + "…"
+    return before + name + after
+
+
+def _phrase_categories(reason: "Reason", name: str, is_plain: bool, longest: int | None) -> str:
+    """Say which categories lead to a node, naming as many of them as there is room for."""
+    is_more, text = reason.sign > 0, ""
+    values = [printable(value).strip() or "blank" for value in reason.categories]
+    before = "" if is_plain else "more often " if is_more else "less often "
+    verb = "= " if is_more or not is_plain else "not "
+    verb = "" if verb == "= " and values in (["known"], ["unknown"]) else verb
+    if reason.takes_unknown and not is_more:
+        verb = "unknown or " + verb
+    for most in range(N_NAMED, 0, -1):
+        shown = values if len(values) <= most else values[: max(most - 1, 1)]
+        rest = [counted(len(values) - len(shown), "other value")] * (len(shown) < len(values))
+        unknown = ["unknown"] * (reason.takes_unknown and is_more)
+        # No commas: these stand between reasons.
+        text = f"{before}{name} {verb}" + " or ".join([*shown, *rest, *unknown])
+        if longest is None or len(text) <= longest:
+            return text
+    return text[: max(longest - 1, 1)].rstrip() + "…" if longest is not None else text
+
+
+def describe_stability(taxonomy: "Taxonomy", node: int) -> str:
+    """Return ``came back in 18 of 20 refits``; "" for the root and what was not assessed."""
+    stability = taxonomy.stability
+    return "" if stability is None or node == taxonomy.tree.root else stability.describe(node)
+
+
+def describe_rule(taxonomy: "Taxonomy", node: int) -> str:
+    """Return ``its rule chooses among 12 clusters by 40 features``, or "".
+
+    It is said only of a rule that looks further down than the children of its node.
+    """
+    if not (choice := _describe_frontier(taxonomy, node)):
+        return ""
+    by = counted(int(taxonomy.n_features_used[node]), "feature")
+    return f"its rule chooses {choice} by {by}"
+
+
+def describe_decision(taxonomy: "Taxonomy", node: int) -> str:
+    """Return ``decided at node 0, among 12 clusters``, of the split of a node.
+
+    "" where a rule of its own chooses among its children, for leaves, and without rules.
+    """
+    decider = taxonomy.tree.decided_by(node)
+    choice = "" if decider is None else _describe_frontier(taxonomy, decider)
+    return f"decided at node {decider}, {choice}" if choice else ""
+
+
+def _describe_frontier(taxonomy: "Taxonomy", node: int) -> str:
+    """Return ``among 12 clusters``, ``among 12 nodes`` if some are split, "" for children."""
+    frontier = taxonomy.tree.frontier(node)
+    if len(frontier) <= len(taxonomy.tree.children(node)):
+        return ""
+    are_leaves = all(map(taxonomy.tree.is_leaf, frontier))
+    return f"among {counted(len(frontier), 'cluster' if are_leaves else 'node')}"
+
+
+def leaf_names(taxonomy: "Taxonomy", names: Sequence[str] | None) -> dict[int, str]:
+    """Return the name of each leaf by node id: those given, in order, else c0, c1, ..."""
+    if names is None:
+        names = [f"c{label}" for label in range(taxonomy.tree.n_leaves)]
+    if len(names) != taxonomy.tree.n_leaves:
+        raise ValueError(f"got {len(names)} names for {taxonomy.tree.n_leaves} leaves")
+    return dict(zip(taxonomy.tree.leaves.tolist(), map(str, names), strict=True))
+
+
+def count_rows(taxonomy: "Taxonomy", node: int) -> str:
+    """Return ``1,200 rows``, ``1 row``."""
+    return counted(int(taxonomy.tree.sizes[node]), "row")
+
+
+def top_features(taxonomy: "Taxonomy", node: int, n_top: int) -> str:
+    """Say which features send rows to this node rather than to its siblings.
+
+    Those that do most come first. Empty for the root, and where there are no rules.
+    """
+    return ", ".join(map(phrase, taxonomy.reasons(node, max(n_top, 0))))
+
+
+class Line(NamedTuple):
+    """A node as text shows it; the last line has none, and says how many are hidden."""
+
+    depth: int
+    node: int | None
+    reasons: "Sequence[Reason]"
+    label: str
+    """``c2`` for a leaf, ``3 clusters`` where the nodes below are not shown, or empty."""
+
+
+def outline(
+    taxonomy: "Taxonomy", max_depth: int | None, n_top: int, max_nodes: int
+) -> Iterator[Line]:
+    """Yield the lines of a tree, from the root down and from left to right."""
+    names = leaf_names(taxonomy, None)
+    n_leaves = count_leaves(taxonomy)
+    n_lines, waiting = 0, [taxonomy.tree.root]
+    while waiting and n_lines < max_nodes:
+        node = waiting.pop()
+        depth, label = int(taxonomy.tree.depth[node]), names.get(node, "")
+        if not label and max_depth is not None and depth >= max_depth:
+            label = f"{n_leaves[node]:,} clusters"
+        elif not label:
+            waiting += reversed(taxonomy.tree.children(node))
+        yield Line(depth, node, taxonomy.reasons(node, max(n_top, 0)), label)
+        n_lines += 1
+    if waiting:
+        n_hidden = sum(n_leaves[node] for node in waiting)
+        yield Line(0, None, (), f"... and {counted(n_hidden, 'more cluster')}")
+
+
+def to_text(taxonomy: "Taxonomy", max_depth: int | None, n_top: int, max_nodes: int) -> str:
+    """Return the tree as indented text; see :meth:`Taxonomy.to_text`."""
+    lines: list[str] = []
+    for depth, node, reasons, label in outline(taxonomy, max_depth, n_top, max_nodes):
+        if node is None:
+            lines.append(label)
+            continue
+        parts = [count_rows(taxonomy, node), *map(phrase, reasons)]
+        line = "  " * depth + f"node {node}: " + ", ".join(parts)
+        for words in (describe_rule(taxonomy, node), describe_stability(taxonomy, node)):
+            line += f" ({words})" if words else ""
+        lines.append(f"{line} [{label}]" if label else line)
+    if n_noise := taxonomy.tree.n_noise:
+        lines.append(f"{counted(n_noise, 'row')} set apart as noise")
+    return "\n".join(lines)
+
+
+def count_leaves(taxonomy: "Taxonomy") -> list[int]:
+    """Count the leaves within each node, itself included: their slices start in its own."""
+    first, last = leaves_below(taxonomy.tree)
+    return [int(count) for count in last - first]
+
+
+def to_html(taxonomy: "Taxonomy", n_top: int = 3) -> str:
+    """Return the tree as HTML for notebooks: it folds, has no script, escapes every name."""
+    shown = taxonomy.prune(min(MAX_LEAVES, taxonomy.tree.n_leaves))
+    if shown.tree.n_leaves == 1:  # the first split alone makes too many
+        shown = taxonomy.prune(depth=1)
+    # A node of the smaller tree may hold several leaves of the whole one.
+    first, last = (ends.tolist() for ends in leaves_below(taxonomy.tree, shown.tree))
+    head, n_shown = escape(repr(taxonomy)), min(shown.tree.n_leaves, MAX_LEAVES)
+    if n_shown < taxonomy.tree.n_leaves:
+        head += f", cut to {n_shown} of its clusters"
+    if n_noise := taxonomy.tree.n_noise:
+        head += f", {counted(n_noise, 'row')} set apart as noise"
+    clusters = [range(*ends) for ends in zip(first, last, strict=True)]
+    # No two nodes own the same rows: what a rule chooses among is that of the whole tree.
+    ids = {ends: node for node, ends in enumerate(_slices(taxonomy))}
+    rules = [describe_rule(taxonomy, ids[ends]) for ends in _slices(shown)]
+    body = "".join(_pieces(shown, clusters, rules, n_top))
+    return f'<style>{STYLE}</style><div class="taxarbor"><div>{head}</div>{body}</div>'
+
+
+def _slices(taxonomy: "Taxonomy") -> Iterator[tuple[int, int]]:
+    return zip(taxonomy.tree.start.tolist(), taxonomy.tree.stop.tolist(), strict=True)
+
+
+def _pieces(
+    taxonomy: "Taxonomy", clusters: list[range], rules: list[str], n_top: int
+) -> list[str]:
+    """Return the markup from left to right.
+
+    Given, by node, the leaves of the whole tree and what is said of its rule.
+    """
+    pieces: list[str] = []
+    waiting: list[int | str] = [taxonomy.tree.root]  # no function recurses
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+            continue
+        line = _line(taxonomy, item, clusters[item], rules[item], n_top)
+        children = taxonomy.tree.children(item)
+        if not children:
+            pieces.append(f'<div class="leaf">{line}</div>')
+            continue
+        is_open = " open" if taxonomy.tree.depth[item] < OPEN_DEPTH else ""
+        pieces.append(f'<details{is_open}><summary>{line}</summary><div class="below">')
+        n_hidden = sum(len(clusters[child]) for child in children[MAX_LEAVES:])
+        told = f"… and {counted(n_hidden, 'more cluster')}"
+        more = f'<div class="leaf">{told}</div>' if n_hidden else ""
+        waiting += ["</div></details>", more, *reversed(children[:MAX_LEAVES])]
+    return pieces
+
+
+def _line(taxonomy: "Taxonomy", node: int, leaves: range, rule: str, n_top: int) -> str:
+    label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
+    share = taxonomy.tree.sizes[node] / taxonomy.tree.sizes[0]
+    told = escape(top_features(taxonomy, node, n_top)) or "all rows" * (node == 0)
+    beside = [("n", f"{count_rows(taxonomy, node)} · {label}")]
+    beside += [("n", f"({rule})")] * bool(rule)
+    if taxonomy.stability is not None and node != taxonomy.tree.root:
+        is_stable = taxonomy.stability.is_stable[node]
+        beside.append(
+            ("n" if is_stable else "unstable", f"({taxonomy.stability.describe(node)})")
+        )
+    marks = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in beside)
+    bar = f'<span class="bar" style="width:{8 * share:.2f}em"></span>'
+    return f"{bar}<b>{told}</b> {marks}"

@@ -1,0 +1,183 @@
+"""Trees made from another tree: coarser, or with other rows in their leaves."""
+
+import operator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor import native
+from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor.tree._rule import LinearRule, merge_targets
+
+if TYPE_CHECKING:
+    from taxarbor.tree._tree import Tree
+
+_NO_ROWS = np.zeros(0, dtype=np.intp)
+
+
+class Edit(NamedTuple):
+    """A tree made from another, and the node of the other that each of its nodes was."""
+
+    tree: "Tree"
+    nodes: IndexArray
+
+
+def prune(tree: "Tree", n_clusters: SupportsIndex | None, depth: SupportsIndex | None) -> Edit:
+    """Return a coarser tree; see :meth:`taxarbor.Taxonomy.prune`."""
+    kept, is_inner = kept_nodes(tree, n_clusters, depth)
+    new_id = np.full(tree.n_nodes + 1, -1)  # the last for the parent of the root, -1
+    new_id[kept] = np.arange(len(kept))
+    new_leaf = new_id.copy()  # the leaf that a removed node is in now
+    for node in np.flatnonzero(new_id[:-1] < 0).tolist():
+        new_leaf[node] = new_leaf[tree.parents[node]]
+    pruned = replace(
+        tree,
+        start=tree.start[kept],
+        stop=tree.stop[kept],
+        parents=new_id[tree.parents[kept]],
+        # Splits that stay are counted anew: by depth, earlier ones may have gone.
+        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
+        rules=_take_rules(tree, np.where(is_inner, kept, -1), new_leaf),
+        totals=None if tree.totals is None else tree.totals[kept],
+        **_take_records(tree, kept),
+    )
+    return Edit(pruned, kept)
+
+
+def kept_nodes(
+    tree: "Tree", n_clusters: SupportsIndex | None, depth: SupportsIndex | None
+) -> tuple[IndexArray, NDArray[np.bool_]]:
+    """Return the ids of the nodes that a cut leaves, ascending, and which have children."""
+    if (n_clusters is None) == (depth is None):
+        raise ValueError("give either n_clusters or depth, and not both")
+    if n_clusters is not None:
+        limit = operator.index(n_clusters)
+        if not 1 <= limit <= tree.n_leaves:
+            raise ValueError(
+                "n_clusters must be between 1 and the number of leaves, "
+                f"{tree.n_leaves}, got {limit}"
+            )
+        n_leaves_after = 1 + np.cumsum(np.bincount(tree.birth)[1:] - 1)
+        last_step = np.searchsorted(n_leaves_after, limit, side="right")
+        kept = np.flatnonzero(tree.birth <= last_step)
+    else:
+        limit = operator.index(depth)  # type: ignore[arg-type]
+        if limit < 0:
+            raise ValueError(f"depth must be 0 or more, got {limit}")
+        kept = np.flatnonzero(tree.depth <= limit)
+    is_inner = np.zeros(tree.n_nodes, dtype=bool)
+    is_inner[tree.parents[kept[1:]]] = True
+    return kept, is_inner[kept]
+
+
+def regroup(tree: "Tree", labels: IndexArray, weights: Array | None = None) -> Edit:
+    """Return the tree with other rows, given the position of their leaves; -1 is noise.
+
+    A leaf without rows is removed; where a node has one child left, that takes its place.
+    """
+    counts = np.bincount(labels + 1, minlength=tree.n_leaves + 1)  # noise first
+    resized, nodes = resize(tree, counts[1:], int(counts[0]))
+    regrouped = replace(
+        resized,
+        order=native.sort_by_label(np.asarray(labels), tree.n_leaves),
+        noise=np.flatnonzero(labels < 0) if counts[0] else _NO_ROWS,
+        weights=weights,
+    )
+    return Edit(regrouped, nodes)
+
+
+def resize(tree: "Tree", counts: IndexArray, n_noise: int = 0) -> Edit:
+    """Return a tree of counts with other numbers of rows in its leaves, and of noise.
+
+    Empty leaves are removed as by :func:`regroup`; the others keep their order.
+    """
+    sizes = sum_below(np.asarray(counts, dtype=np.intp), tree.leaves, tree.parents)
+    left = [[c for c in tree.children(node) if sizes[c]] for node in range(tree.n_nodes)]
+    is_gone, source, decider = sizes == 0, np.arange(tree.n_nodes), np.arange(tree.n_nodes)
+    for node in reversed(range(tree.n_nodes)):
+        if len(left[node]) == 1:
+            (child,) = left[node]
+            is_gone[child], source[node] = True, source[child]
+            if tree.rules[decider[child]] is not None:  # of all rules in one place, the lowest
+                decider[node] = decider[child]
+    kept, new_parent = np.flatnonzero(~is_gone), np.arange(tree.n_nodes)
+    for node in np.flatnonzero(is_gone).tolist():
+        new_parent[node] = new_parent[tree.parents[node]]
+    new_id = np.full(tree.n_nodes, -1)
+    new_id[kept] = np.arange(len(kept))
+    start = np.zeros_like(sizes)
+    for node in range(tree.n_nodes):
+        begin = start[node]
+        for child in left[node]:
+            start[child], begin = begin, begin + sizes[child]
+    resized = replace(
+        tree,
+        order=None,
+        noise=_NO_ROWS,
+        weights=None,
+        start=start[kept],
+        stop=(start + sizes)[kept],
+        parents=np.concatenate(([-1], new_id[new_parent[tree.parents[kept[1:]]]])),
+        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
+        rules=_take_rules(tree, decider[kept], np.where(sizes, np.arange(tree.n_nodes), -1)),
+        n_noise=n_noise,
+        totals=None,
+        **_take_records(tree, source[kept]),
+    )
+    return Edit(resized, source[kept])
+
+
+def drop_rows(tree: "Tree") -> "Tree":
+    """Return a tree of counts with the same sizes and sums of weights."""
+    totals = tree.totals if tree.weights is None else tree.node_weights
+    return replace(tree, order=None, noise=_NO_ROWS, weights=None, totals=totals)
+
+
+def sum_below(values: NDArray[Any], leaves: IndexArray, parents: IndexArray) -> NDArray[Any]:
+    """Return for each node of a tree the sum of the values of the leaves below it."""
+    sums = np.zeros((len(parents), *values.shape[1:]), dtype=values.dtype)
+    sums[leaves] = values
+    for node in range(len(parents) - 1, 0, -1):
+        sums[parents[node]] += sums[node]
+    return sums
+
+
+def leaves_below(tree: "Tree", pruned: "Tree | None" = None) -> tuple[IndexArray, IndexArray]:
+    """Return the position of the first leaf below each node, and one past that of the last.
+
+    Below the nodes of a pruned tree, if one is given: the slices of leaves tile all others.
+    """
+    nodes = tree if pruned is None else pruned
+    first, last = np.searchsorted(tree.start[tree.leaves], [nodes.start, nodes.stop])
+    return first, last
+
+
+class _Records(TypedDict):
+    """The fields of a tree that hold one record of growth per node."""
+
+    score: Array
+    objective: Array
+    info: tuple[SolveInfo | None, ...]
+    notes: tuple[str, ...]
+
+
+def _take_records(tree: "Tree", nodes: IndexArray) -> _Records:
+    return {
+        "score": tree.score[nodes],
+        "objective": tree.objective[nodes],
+        "info": tuple(tree.info[node] for node in nodes.tolist()),
+        "notes": tuple(tree.notes[node] for node in nodes.tolist()),
+    }
+
+
+def _take_rules(
+    tree: "Tree", nodes: IndexArray, new_nodes: IndexArray
+) -> tuple[LinearRule | None, ...]:
+    """Return the rules of some nodes, given what all nodes have become; -1 is none."""
+    rules: list[LinearRule | None] = []
+    for node in nodes.tolist():
+        rule = None if node < 0 else tree.rules[node]
+        rules.append(rule and merge_targets(rule, new_nodes[list(tree.frontier(node))]))
+    return tuple(rules)

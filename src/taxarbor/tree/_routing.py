@@ -1,0 +1,165 @@
+"""Rows of features meet a tree: the leaves they are routed to, the means of nodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from taxarbor import native
+from taxarbor._errors import InputError
+from taxarbor._types import Array, IndexArray
+from taxarbor.rows import as_rows
+from taxarbor.tree._edit import sum_below
+
+if TYPE_CHECKING:
+    from taxarbor.tree._tree import Tree
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutingTable:
+    """The rules of a tree as the routing kernel takes them, from the root down.
+
+    Rule r chooses among the scores ``firsts[r]:firsts[r + 1]``, sums over the features
+    ``starts[r]:starts[r + 1]``. The target of a score is another rule, further on, or, if
+    negative, the leaf ``~target``; several scores may have the same.
+    """
+
+    starts: IndexArray
+    features: NDArray[np.int32]
+    centers: Array
+    weights: Array  # of each feature of a rule, one for each of its scores
+    firsts: IndexArray
+    offsets: Array
+    targets: NDArray[np.int32]
+    n_leaves: int
+
+    @classmethod
+    def of(cls, tree: "Tree") -> "RoutingTable":
+        """Return the rules of a tree."""
+        rules = [(node, rule) for node, rule in enumerate(tree.rules) if rule is not None]
+        target_of = {node: turn for turn, (node, _) in enumerate(rules)}
+        target_of |= {leaf: ~position for position, leaf in enumerate(tree.leaves.tolist())}
+        used = [rule.features for _, rule in rules]
+        centers = [rule.center[own] for (_, rule), own in zip(rules, used, strict=True)]
+        weights = [
+            rule.weights[:, own].T.ravel() for (_, rule), own in zip(rules, used, strict=True)
+        ]
+        targets = [
+            target_of[frontier[target]]
+            for node, rule in rules
+            for frontier in [tree.frontier(node)]
+            for target in rule.targets.tolist()
+        ]
+        return cls(
+            np.cumsum([0, *map(len, used)], dtype=np.int64),
+            _concatenate(used, np.int32),
+            _concatenate(centers, np.float64),
+            _concatenate(weights, np.float64),
+            np.cumsum([0, *(rule.n_scores for _, rule in rules)], dtype=np.int64),
+            _concatenate([rule.offsets for _, rule in rules], np.float64),
+            np.array(targets, dtype=np.int32),
+            tree.n_leaves,
+        )
+
+
+def _concatenate(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts], dtype=dtype, casting="unsafe")
+
+
+def place_rows(
+    tree: "Tree", data: Any, fill: Array | None = None, *, n_threads: int = 1
+) -> NDArray[np.int32]:
+    """Return the leaves of rows, by their position: an array or a CSR matrix of features.
+
+    ``fill`` are the values that NaN is replaced by; None where NaN is refused.
+
+    Raises
+    ------
+    InputError
+        If a value is infinite, or NaN where that is not allowed.
+    """
+    n_rows, n_features = data.shape
+    if tree.n_leaves > 1 and tree.rules[tree.root] is None:
+        raise InputError(
+            "this tree was made from labels or merges alone and has no rules to place "
+            "new rows by; use an estimator with predict, such as taxarbor.Taxarbor"
+        )
+    if not n_rows:
+        return np.zeros(0, dtype=np.int32)
+    rows = as_rows(data, center=np.zeros(n_features), n_threads=n_threads)
+    labels, refused = rows.route(RoutingTable.of(tree), fill)
+    if refused >= 0:
+        raise refused_value(tree, data, refused, allow_nan=fill is not None)
+    return labels
+
+
+def refused_value(tree: "Tree", data: Any, row: int, *, allow_nan: bool) -> InputError:
+    """Return an error that says which value of a row is refused."""
+    rows: Any = data[[row]]
+    cells: Array = rows.toarray()[0] if sparse.issparse(data) else rows[0]
+    wrong = np.isinf(cells) if allow_nan else ~np.isfinite(cells)
+    column = int(np.flatnonzero(wrong)[0])
+    names = tree.feature_names
+    name = f"x{column}" if names is None else names[column]
+    value = (
+        "NaN" if np.isnan(cells[column]) else f"infinity or a value too large for {cells.dtype}"
+    )
+    return InputError(f"contains {value}, in row {row} of column {name!r}, counted from 0", "X")
+
+
+def find_paths(tree: "Tree", labels: IndexArray) -> sparse.csr_array:
+    """Return the nodes on the way to each label; see :meth:`Taxonomy.decision_path`."""
+    paths = [tree.path(node) for node in tree.leaves]
+    lengths = np.array([len(path) for path in paths])
+    flat = np.concatenate([np.array(path, dtype=np.intp) for path in paths])
+    lengths = np.append(lengths, 0)  # noise, -1, visits none
+    row_lengths = lengths[labels]
+    indptr = np.concatenate(([0], np.cumsum(row_lengths)))
+    # Entry e of row r is entry e - indptr[r] of its leaf's path.
+    offsets = (np.cumsum(lengths) - lengths)[labels] - indptr[:-1]
+    indices = flat[np.arange(indptr[-1]) + np.repeat(offsets, row_lengths)]
+    ones = np.ones(len(indices), dtype=np.intp)
+    return sparse.csr_array((ones, indices, indptr), shape=(len(labels), tree.n_nodes))
+
+
+def sum_by_label(
+    X: Any, labels: IndexArray, n_labels: int, counts: IndexArray | None = None
+) -> Array:
+    """Return the sum of the rows of each label, in float64, each row as often as it counts.
+
+    Rows of a negative label add nothing.
+    """
+    if not sparse.issparse(X):
+        times = None if counts is None else counts.astype(np.int32)
+        return native.label_sums(X, labels.astype(np.int32), n_labels, times)
+    (placed,) = np.nonzero(labels >= 0)
+    ones = np.ones(len(placed)) if counts is None else counts[placed].astype(np.float64)
+    cells = ones, (labels[placed], placed)
+    indicator = sparse.csr_array(cells, shape=(n_labels, len(labels)))
+    matrix: Any = X
+    sums: Any = indicator @ matrix.astype(np.float64)
+    return np.asarray(sums.toarray())
+
+
+def node_means(
+    tree: "Tree", X: Any, labels: IndexArray, counts: IndexArray | None = None
+) -> Array:
+    """Return the mean of each node's rows, in float64: an array or a CSR matrix of features.
+
+    Rows may count several times, or not at all; a leaf of none of those that do counts whole.
+    """
+    n_leaves = tree.n_leaves
+    if counts is not None:
+        (placed,) = np.nonzero(labels >= 0)
+        n_copies = np.bincount(labels[placed], counts[placed], minlength=n_leaves)
+        is_whole = np.append(n_copies == 0, False)[labels]  # noise, -1, is in no leaf
+        counts = np.where(is_whole, 1, counts)
+    sums = sum_below(sum_by_label(X, labels, n_leaves, counts), tree.leaves, tree.parents)
+    own = None if counts is None else counts[labels >= 0]
+    n_rows = np.bincount(labels[labels >= 0], own, minlength=n_leaves)
+    means: Array = sums / sum_below(n_rows, tree.leaves, tree.parents)[:, None]
+    return means

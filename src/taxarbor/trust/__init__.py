@@ -1,5 +1,0 @@
-"""How far to trust a tree: refits, what comes back in them, and how many clusters there are."""
-
-from taxarbor.trust._assess import assess
-
-__all__ = ["assess"]

@@ -1,0 +1,54 @@
+"""A gap is where two peaks are, whatever the shape of a single one."""
+
+import numpy as np
+import pytest
+
+from taxarbor.stability._gaps import ALPHA, find_apart, has_gap
+
+SHAPES = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "flat": lambda rng, n: rng.random(n),
+    "heavy": lambda rng, n: rng.standard_t(1.5, n),
+    "skewed": lambda rng, n: rng.exponential(size=n),
+    "one value": lambda rng, n: np.zeros(n),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_peak_has_no_gap(shape):
+    """Wherever it is cut, in no more of the cases than allowed."""
+    found = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        seen, unseen = SHAPES[shape](rng, 100), SHAPES[shape](rng, 100)
+        cut = np.quantile(seen, rng.uniform(0.1, 0.9))
+        left, right = seen[seen <= cut], seen[seen > cut]
+        if len(left) and len(right):
+            found.append(has_gap(left, right, unseen))
+    assert sum(found) <= 2 * ALPHA * 300
+
+
+def test_two_peaks_have_one():
+    n_found = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        left, right = rng.standard_normal(40), 6.0 + rng.standard_normal(15)
+        unseen = np.concatenate([rng.standard_normal(40), 6.0 + rng.standard_normal(15)])
+        n_found += has_gap(left, right, unseen)
+        assert not has_gap(right, left, unseen)  # they must be laid out from left to right
+        assert not has_gap(left, right, unseen[:40])  # no unseen row is there
+    assert n_found >= 18
+
+
+def test_clusters_are_compared_with_the_nearest():
+    rng = np.random.default_rng(0)
+    labels = np.arange(600) % 3
+    Z = rng.standard_normal((600, 4))
+    Z[labels > 0, 0] += 9.0  # one is apart, two are one cloud
+    is_own, everyone = np.arange(600) < 300, np.ones(3, dtype=bool)
+    assert find_apart(Z, labels, is_own, everyone).tolist() == [True, False, False]
+    assert not find_apart(Z, labels, is_own, ~everyone).any()
+    # No rows, one row, one cluster.
+    more = np.where(np.arange(600) == 5, 4, labels)
+    assert find_apart(Z, more, is_own, np.ones(5, bool)).tolist() == [True, *[False] * 4]
+    assert find_apart(Z, labels * 0, is_own, np.ones(1, bool)).tolist() == [True]

@@ -1,0 +1,200 @@
+"""What is said of the columns of a table, against the table itself."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from taxarbor import HMMC, Taxarbor
+from taxarbor.taxonomy import Reason, Taxonomy
+from taxarbor.taxonomy._reasons import category_of, known_mean
+
+MODELS = (
+    Taxarbor(7, random_state=0),
+    Taxarbor(7, random_state=0),
+    Taxarbor(6, random_state=0),
+    HMMC(6, branching=3, random_state=0),
+)
+PAIRS = (["origin", "mpg", "fuel"], ["make", "fuel"], ["origin", "make"], ["mpg", "fuel"])
+
+
+def fitted(model, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(table).taxonomy_
+
+
+def counted(taxonomy, node, beside=False):
+    """Return the rows of a node, or of its siblings, without those that took no part."""
+    rows = taxonomy.tree.rows(node)
+    if beside:
+        rows = np.setdiff1d(taxonomy.tree.rows(taxonomy.tree.parent(node)), rows)
+    return rows if taxonomy.tree.weights is None else rows[taxonomy.tree.weights[rows] > 0.0]
+
+
+@pytest.fixture(scope="module")
+def grown(make_cars):
+    """Return trees and their tables: of all columns, and of few, which then divide alone."""
+    found = []
+    for seed, model in enumerate(MODELS):
+        table = make_cars(seed)
+        found += [(fitted(model, table), table)]
+        found += [(fitted(MODELS[0], table[names]), table[names]) for names in PAIRS]
+    wide = make_cars(9, 300)  # with so many values that features are kept sparse
+    wide["make"] = wide["make"] + " " + (wide["id"] % 3).astype(str)
+    wide = wide[["mpg", "make", "origin"]]
+    return [*found, (fitted(Taxarbor(7, random_state=0), wide), wide)]
+
+
+def test_words_are_true_of_the_rows_that_follow_them(grown):
+    n_alone = n_unknown = 0
+    for taxonomy, table in grown:
+        for node in range(1, taxonomy.tree.n_nodes):
+            rows = taxonomy.tree.rows(node)
+            for reason in taxonomy.reasons(node, None):
+                cells = table[reason.name].iloc[rows]
+                known = cells[cells.notna()]
+                if reason.threshold is None:
+                    assert not reason.takes_unknown
+                    continue
+                n_alone += 1
+                if reason.categories:
+                    is_so = known.isin(reason.categories)
+                elif reason.have is not None:
+                    is_so = known.astype(bool)
+                else:
+                    values, is_first = known.astype(float), reason.takes_threshold
+                    is_so = values > reason.threshold
+                    if is_first == (reason.sign > 0):
+                        is_so |= values == reason.threshold
+                assert (is_so == (reason.sign > 0)).all()
+                if len(known) < len(cells):
+                    n_unknown += 1
+                    assert reason.takes_unknown
+                    assert "unknown" in str(reason)
+    assert n_alone > 40
+    assert n_unknown > 10
+
+
+def test_shares_are_of_rows_with_a_value_and_of_whole_columns(grown):
+    for taxonomy, table in grown:
+        gaps = table.isna()
+        for node in range(1, taxonomy.tree.n_nodes):
+            rows, reasons = counted(taxonomy, node), taxonomy.reasons(node, None)
+            assert len({(reason.name, reason.categories) for reason in reasons}) == len(reasons)
+            shares = np.array([reason.share for reason in reasons])
+            assert shares[shares > 0].sum() == pytest.approx(1.0)
+            for reason in reasons:
+                assert reason.unknown == pytest.approx(gaps[reason.name].iloc[rows].mean())
+                cells = table[reason.name].iloc[rows].dropna()
+                if reason.categories in (("known",), ("unknown",)):
+                    is_so = np.full(len(rows), reason.categories == ("known",))
+                    is_so[gaps[reason.name].iloc[rows]] ^= True
+                    assert reason.have == pytest.approx(is_so.mean())
+                elif reason.categories and len(cells):
+                    share = cells.isin(reason.categories).mean()
+                    assert reason.have == pytest.approx(share, abs=1e-6)
+                    assert reason.sign == (1 if reason.weight > 0 else -1)
+
+
+def test_what_is_said_to_be_more_frequent_is(grown):
+    for taxonomy, table in grown:
+        for node in range(1, taxonomy.tree.n_nodes):
+            beside = counted(taxonomy, node, beside=True)
+            for reason in taxonomy.reasons(node):
+                if not reason.categories or reason.threshold is not None:
+                    continue
+                if reason.categories in (("known",), ("unknown",)):
+                    assert reason.have != table[reason.name].iloc[beside].isna().mean()
+                    continue
+                known = table[reason.name].iloc[beside].dropna()
+                if len(known) and reason.have is not None:
+                    there = known.isin(reason.categories).mean()
+                    assert reason.sign * (reason.have - there) > 0
+
+
+def test_known_means_are_those_of_the_table(grown):
+    for taxonomy, table in grown[::5]:
+        for node in range(taxonomy.tree.n_nodes):
+            for beside in (False, True)[: 2 if node else 1]:
+                rows = counted(taxonomy, node, beside)
+                found = known_mean(taxonomy, node, beside=beside)
+                for feature, mean in enumerate(found):
+                    column = taxonomy.encoding.columns[taxonomy.encoding.owner[feature]]
+                    cells, category = (
+                        table[column.name].iloc[rows],
+                        category_of(taxonomy, feature),
+                    )
+                    if category is None:
+                        expected = cells.astype(float).mean()
+                    else:
+                        code = feature - category.first + (len(category.values) == 2)
+                        known = cells.dropna() == category.values[code]
+                        expected = known.mean() if len(known) else np.nan
+                    assert mean == pytest.approx(expected, rel=1e-6, abs=1e-6, nan_ok=True)
+
+
+def test_a_column_without_any_value_in_a_node_has_no_mean(make_cars):
+    table = make_cars(0, gaps=0.0)
+    table["mpg"] = table["mpg"].where(table["weight"] < 3200)
+    taxonomy = fitted(Taxarbor(2, random_state=0), table[["weight", "mpg"]])
+    heavy = int(np.argmax(taxonomy.missing[:, 1]))
+    assert taxonomy.missing[heavy, 1] == 1.0
+    assert np.isnan(known_mean(taxonomy, heavy)[1])
+
+
+def test_phrases_of_categories_and_gaps():
+    def said(longest=None, **fields):
+        return phrase_of(Reason(3, "origin", fields.pop("weight", 1.0), 1.0, **fields), longest)
+
+    from taxarbor.taxonomy._text import phrase as phrase_of
+
+    two, many = ("usa", "japan"), tuple("abcdef")
+    alone = {"threshold": 0.5, "unknown": 0.1, "takes_unknown": True}
+    assert said(categories=two, threshold=0.5) == "origin = usa or japan"
+    assert said(categories=two, threshold=0.5, weight=-1.0) == "origin not usa or japan"
+    assert said(categories=two, **alone) == "origin = usa or japan or unknown"
+    assert said(categories=two, weight=-1.0, **alone) == "origin unknown or not usa or japan"
+    assert said(categories=two, have=0.5) == "more often origin = usa or japan"
+    assert said(categories=two, have=0.9) == "origin = usa or japan"
+    assert said(categories=two, have=0.5, weight=-1.0) == "less often origin = usa or japan"
+    assert said(categories=two, have=0.1, weight=-1.0) == "origin not usa or japan"
+    assert said(categories=("a",), unknown=1.0) == "origin unknown"
+    assert said(categories=many, have=1.0) == "origin = a or b or 4 other values"
+    assert said(18, categories=many, have=1.0) == "origin = a or 5 o…"
+    assert said(28, categories=many, have=1.0) == "origin = a or 5 other values"
+    assert said(categories=("unknown",), have=0.5) == "more often origin unknown"
+    assert said(categories=("known",), have=1.0) == "origin known"
+    assert said(categories=("a\nb", " "), have=1.0) == "origin = a b or blank"
+    alone["threshold"] = 3000.0
+    assert said(**alone) == "origin above 3000 or unknown"
+    assert said(weight=-1.0, **alone) == "origin below 3000 or unknown"
+    assert said(have=0.0, weight=-1.0, **alone) == "unknown or no origin"
+
+
+def test_files_and_pickles_keep_the_table(grown, same, tmp_path):
+    for taxonomy, table in grown[::4]:
+        taxonomy.save(tmp_path / "tree")
+        for copy in (Taxonomy.load(tmp_path / "tree"), pickle.loads(pickle.dumps(taxonomy))):
+            same(taxonomy, copy)
+            np.testing.assert_array_equal(copy.missing, taxonomy.missing)
+            assert copy.encoding.to_dict() == taxonomy.encoding.to_dict()
+            assert str(copy) == str(taxonomy)
+            assert (copy.predict(table) == taxonomy.predict(table)).all()
+        pruned = taxonomy.prune(3)
+        np.testing.assert_array_equal(pruned.missing, taxonomy.missing[: pruned.n_nodes])
+
+
+def test_names_and_units_are_those_of_the_table(grown):
+    taxonomy, _ = grown[0]
+    names = taxonomy.feature_names
+    assert taxonomy.rename_features(names).feature_names == names
+    with pytest.raises(ValueError, match="rename the columns of the table, and fit again"):
+        taxonomy.rename_features([*names[1:], "another"])
+    with pytest.raises(ValueError, match="scaled for the fit is undone already"):
+        taxonomy.unscale(np.zeros(len(names)), np.ones(len(names)))
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    X[0, 0] = np.nan
+    plain = fitted(Taxarbor(2, random_state=0), X)
+    assert plain.rename_features(["a", "b"]).feature_names == ["a", "b"]

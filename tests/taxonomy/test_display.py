@@ -1,0 +1,234 @@
+"""How trees show themselves: text, and sound HTML whatever the names."""
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import config_context
+from sklearn.base import clone
+
+from taxarbor import HMMC, Taxarbor, load_animals
+from taxarbor._errors import printable
+from taxarbor.exchange import from_labels, from_linkage
+from taxarbor.taxonomy._text import count_leaves
+from taxarbor.tree import LinearRule, TreeBuilder
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</b></li></ul></div><img src=x onerror=alert(1)>",
+    "\"' onmouseover='alert(1)",
+    "</style><style>*{display:none}",
+    "&lt;b&gt; &amp; &#60;",
+    "<!-- ]]> -->",
+    "a\nb\x00c\u202e\ud800",
+    "",
+]
+
+
+WORDS = ", higher x1", ", lower x1", ""
+
+
+def named(names):
+    """Return a tree of one split that uses each of the names."""
+    builder = TreeBuilder(2)
+    W = np.arange(1.0, 1 + len(names))
+    builder.add_split(0, [0, 1], LinearRule(np.stack([W, -W]), np.zeros(len(names))))
+    return builder.freeze(feature_names=names)
+
+
+def test_text(known, bare):
+    lines = [
+        "node 0: 10 rows",
+        "  node 1: 3 rows, higher a [c0]",
+        "  node 2: 5 rows, higher b",
+        "    node 4: 2 rows, a at most 2 [c1]",
+        "    node 5: 3 rows, a above 2 [c2]",
+        "  node 3: 2 rows, lower b, lower a [c3]",
+    ]
+    assert str(known) == known.to_text() == "\n".join(lines)
+    assert known.to_text(max_depth=1, n_top=1).splitlines() == [
+        *lines[:2],
+        "  node 2: 5 rows, higher b [2 clusters]",
+        "  node 3: 2 rows, lower b [c3]",
+    ]
+    told = ["  node 2: 5 rows", "... and 3 more clusters"]
+    assert known.to_text(max_nodes=3, n_top=0).splitlines()[-2:] == told
+    assert known.to_text(max_nodes=5).endswith("\n... and 1 more cluster")
+    assert bare.to_text().splitlines()[:2] == [lines[0], "  node 1: 3 rows [c0]"]
+
+
+def test_trees_say_what_came_back(assessed):
+    told = [
+        "node 0: 10 rows",
+        "  node 1: 3 rows, higher a (came back in 18 of 20 refits) [c0]",
+        "  node 2: 5 rows, higher b (came back in 20 of 20 refits)",
+    ]
+    assert assessed.to_text().splitlines()[:3] == told
+    gapless = "(came back in 16 of 20 refits, in 12 of them without a gap)"
+    assert assessed.to_text().endswith(f" {gapless} [c3]")
+    _, page = read(assessed)
+    assert page.count("came back in") == 5
+    html = assessed._repr_html_()
+    assert '<span class="n">(came back in 18 of 20 refits)</span>' in html
+    assert f'<span class="unstable">{gapless}</span>' in html
+
+
+def test_text_without_names_and_of_equal_weights():
+    builder = TreeBuilder(3)
+    W = np.array([[0.1, 1.0], [0.1, -1.0], [0.1, 0.0]])
+    builder.add_split(0, [0, 1, 2], LinearRule(W, np.zeros(2)))
+    told = [f"node {n + 1}: 1 row{words} [c{n}]" for n, words in enumerate(WORDS)]
+    assert builder.freeze().to_text().splitlines()[1:] == ["  " + line for line in told]
+
+
+def test_text_has_a_line_per_node(chain):
+    for name in HOSTILE:
+        text = named([name]).to_text()
+        assert len(text.splitlines()) == 3
+        text.encode("utf-8")
+    assert chain.to_text().endswith("and 2,901 more clusters")
+    assert len(chain.to_text(max_nodes=10**9, n_top=0).splitlines()) == chain.n_nodes
+
+
+def test_words_and_counts(known):
+    assert printable("a\nb\ud800") == "a b?"
+    assert count_leaves(known) == [4, 1, 2, 1, 1, 1]
+
+
+class Page(HTMLParser):
+    """What a browser sees: tags that match, attributes, and text."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.attributes, self.texts = [], [], set(), []
+        self.comments, self.deepest = [], 0
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.deepest = max(self.deepest, len(self.open))
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.texts.append(data)
+
+    def handle_comment(self, data):
+        self.comments.append(data)
+
+    handle_decl = unknown_decl = handle_pi = handle_comment
+
+
+def read(taxonomy):
+    """Return the page of a tree, which must hold nothing but what is expected, and its text."""
+    text = taxonomy._repr_html_()
+    text.encode("utf-8")
+    page = Page(text)
+    assert set(page.tags) <= {"style", "div", "details", "summary", "span", "b"}
+    assert page.attributes <= {"class", "style", "open"}
+    assert not page.comments
+    assert page.tags.count("style") == 1
+    return page, "".join(page.texts)
+
+
+def test_html_of_the_known_tree(known, bare):
+    page, told = read(known)
+    assert page.tags.count("b") == known.n_nodes
+    assert page.tags.count("details") == known.n_splits
+    assert told.startswith("Taxonomy(n_rows=10, n_leaves=4, height=2)")
+    assert "cut to" not in told
+    for text in (
+        "all rows",
+        "10 rows · 4 clusters",
+        "3 rows · c0",
+        "5 rows · 2 clusters",
+        "higher a",
+    ):
+        assert text in told
+    page, told = read(TreeBuilder(1).freeze())
+    assert page.tags.count("b") == 1
+    assert "1 row · c0" in told
+    assert read(bare)[0].tags.count("b") == bare.n_nodes
+
+
+def test_hostile_names_stay_text():
+    for name in HOSTILE:
+        taxonomy = named([name])
+        for one in (taxonomy, dataclasses.replace(taxonomy, means=[[0.0], [1.0], [-1.0]])):
+            page, _ = read(one)
+            assert page.tags.count("b") == 3
+            clean = "".join(c if c.isprintable() else " " for c in name.replace("\ud800", "?"))
+            clean = clean.strip() or "unnamed"
+            assert {f"{clean} at least 0", f"{clean} below 0"} <= set(page.texts)
+
+
+@given(names=st.lists(st.text(), min_size=1, max_size=3))
+def test_no_name_makes_a_tag(names):
+    assert read(named(names))[0].tags.count("b") == 3
+
+
+def test_big_trees_are_cut(chain):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    taxonomy = HMMC(150, random_state=0).fit(X).taxonomy_
+    page, told = read(taxonomy)
+    assert told.startswith("Taxonomy(n_rows=400, n_leaves=150")
+    assert "cut to 100 of its clusters" in told
+    assert page.tags.count("b") == 199
+    assert len(re.findall(r"· (c\d+|\d+ clusters)(?=\D|$)", told)) == 199
+    assert "cut to" not in read(taxonomy.prune(100))[1]
+    page, _ = read(chain)  # nothing recurses
+    assert page.tags.count("b") == 199
+    assert page.deepest < 500
+
+
+def test_of_a_wide_split_the_first_children_are_shown():
+    page, told = read(from_labels(np.arange(500)))
+    assert page.tags.count("b") == 1 + 100
+    for text in ("cut to 100 of its clusters", "… and 400 more clusters", "c99"):
+        assert text in told
+    assert "c100" not in told
+    assert not re.search("more clusters|cut to", read(from_labels(np.arange(100)))[1])
+    assert "… and 1 more cluster<" in from_labels(np.arange(101))._repr_html_()
+    builder = TreeBuilder(300)
+    for child in builder.add_split(0, np.arange(300) // 2):
+        builder.add_split(child, [0, 1])
+    assert re.search(
+        "cut to 100 of its clusters.*… and 100 more clusters", read(builder.freeze())[1]
+    )
+
+
+def test_only_the_first_levels_are_unfolded():
+    taxonomy = from_linkage([[0, 1, 1, 2], [5, 2, 2, 3], [6, 3, 3, 4], [7, 4, 4, 5]])
+    assert taxonomy.tree.height == 4
+    text = taxonomy._repr_html_()
+    assert (text.count("<details open>"), text.count("<details>")) == (3, 1)
+
+
+@pytest.mark.parametrize("kind", [Taxarbor, HMMC])
+def test_notebooks_show_the_tree_of_fitted_models(kind):
+    model = kind(3, random_state=0)
+    before, parameters = model._repr_mimebundle_(), model.get_params()
+    assert "taxarbor" not in before["text/html"].split("</style>")[-1]
+    assert "Taxonomy(" not in before["text/html"]
+    model.fit(load_animals().X)
+    taxonomy = model.taxonomy_._repr_html_()
+    shown = model._repr_mimebundle_(include=None, exclude=None)
+    assert shown["text/html"].endswith(taxonomy)
+    assert shown["text/plain"] == before["text/plain"] == repr(model)
+    again = clone(model)
+    assert again.get_params() == model.get_params() == parameters
+    assert "taxonomy_" not in vars(again)
+    assert "Taxonomy(" not in again._repr_mimebundle_()["text/html"]
+    assert model._repr_mimebundle_()["text/html"].count(taxonomy) == 1
+    with config_context(display="text"):
+        assert model._repr_mimebundle_() == {"text/plain": repr(model)}

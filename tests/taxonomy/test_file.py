@@ -1,0 +1,299 @@
+"""The file format: what was saved comes back, and nothing else is let in; atomic writing."""
+
+import dataclasses
+import errno
+import io
+import json
+import os
+import stat
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from taxarbor._atomic import write_atomically
+from taxarbor._errors import FileFormatError
+from taxarbor.exchange import to_json
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._file import _write_archive, pack
+from taxarbor.tree import TreeBuilder
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "tree.taxarbor"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_loading_what_was_saved_changes_nothing(trees, same, path, data):
+    taxonomy = data.draw(trees)
+    taxonomy.save(path)
+    same(taxonomy, Taxonomy.load(path))
+
+
+def test_trees_of_all_kinds(chain, bare, add_means, known, same, path):
+    others = [dataclasses.replace(add_means, rules=(None,) * 6)]
+    single = dataclasses.replace(bare, means=add_means.means.astype("float32"))
+    by_columns = dataclasses.replace(add_means, means=np.asfortranarray(add_means.means))
+    others += [TreeBuilder(2).freeze(), by_columns]
+    for taxonomy in (chain, bare, add_means, *others, single, known):
+        taxonomy.save(path)
+        same(taxonomy, Taxonomy.load(path))
+
+
+def test_one_file_of_exactly_this_name(known, same, tmp_path):
+    contents = set()
+    for name in ("tree", "tree.npz", "tree.tree", "ünï cödé", "x" * 255):
+        known.save(str(tmp_path / name))
+        same(known, Taxonomy.load(str(tmp_path / name)))
+        assert [p.name for p in tmp_path.iterdir()] == [name]
+        contents.add((tmp_path / name).read_bytes())
+        (tmp_path / name).unlink()
+    assert len(contents) == 1  # the same tree gives the same bytes
+
+
+def test_modes_and_links_are_kept(known, same, path, tmp_path):
+    known.save(path)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    path.chmod(0o600)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    known.save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    same(known, Taxonomy.load(path))
+
+
+def no_space(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def interrupt(*args, **kwargs):
+    raise KeyboardInterrupt
+
+
+def test_a_failed_write_leaves_the_old_file_alone(known, path, monkeypatch):
+    path.write_bytes(b"old")
+    places = ("os.replace", "os.fsync", "numpy.lib.format.write_array")
+    for fail in (no_space, interrupt):
+        for save, wheres in ((Taxonomy.save, places), (to_json, places[:2])):
+            for where in wheres:
+                with monkeypatch.context() as patch:
+                    patch.setattr(where, fail)
+                    with pytest.raises((OSError, KeyboardInterrupt)):
+                        save(known, path)
+                assert path.read_bytes() == b"old"
+                assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_disk_that_fills_up_midway(known, path, monkeypatch):
+    real, calls = np.lib.format.write_array, []
+
+    def write_array(*args, **kwargs):
+        calls.append(args)
+        return real(*args, **kwargs) if len(calls) < 4 else no_space()
+
+    monkeypatch.setattr("numpy.lib.format.write_array", write_array)
+    with pytest.raises(OSError, match="No space left"):
+        known.save(path)
+    assert len(calls) == 4
+    assert list(path.parent.iterdir()) == []
+
+
+def test_places_that_cannot_be_written_or_read(known, path, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        known.save(tmp_path / "nowhere" / "tree")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        known.save(tmp_path / "folder")
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+    with pytest.raises(FileNotFoundError):
+        Taxonomy.load(path)
+    with pytest.raises(IsADirectoryError):
+        Taxonomy.load(tmp_path)
+
+
+def test_files_of_others_are_refused(path):
+    document, arrays = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(document, "w") as archive:
+        archive.writestr("word/document.xml", "<xml/>")
+    np.savez_compressed(arrays, X=np.zeros(3))
+    for content in (b"", b"PK", b"a,b\n1,2\n", document.getvalue(), arrays.getvalue()):
+        path.write_bytes(content)
+        with pytest.raises(FileFormatError, match=r"tree\.taxarbor"):
+            Taxonomy.load(path)
+
+
+def test_no_flipped_bit_goes_unnoticed_or_untamed(add_means, same, path):
+    """A flip is refused, or it is where it does not matter, as in a date."""
+    add_means.save(path)
+    whole = path.read_bytes()
+    for length in [4, 30, len(whole) // 2, len(whole) - 30, len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(FileFormatError, match="damaged"):
+            Taxonomy.load(path)
+    n_refused = 0
+    flips = range(0, 8 * len(whole), 11)  # all bytes, and all bits of a byte in turn
+    for flip in flips:
+        damaged = bytearray(whole)
+        damaged[flip // 8] ^= 1 << flip % 8
+        path.write_bytes(damaged)
+        try:
+            loaded = Taxonomy.load(path)
+        except FileFormatError:
+            n_refused += 1
+        else:
+            same(add_means, loaded)
+    assert n_refused > len(flips) // 2
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        entries = [archive.getinfo(f"{name}.npy") for name in ("weights", "means")]
+    for entry in entries:
+        damaged = bytearray(whole)
+        damaged[entry.header_offset + 60 + entry.compress_size // 2] ^= 4
+        path.write_bytes(damaged)
+        with pytest.raises(FileFormatError, match="damaged"):
+            Taxonomy.load(path)
+
+
+META = [
+    *({"version": version} for version in (0, 2, "1", None)),
+    {"format": "other"},
+    {"info": []},
+    {"info": [{"status": "odd"}] * 6},
+    {"info": [{}] * 6},
+    {"notes": [1] * 6},
+    {"feature_names": ["a"]},
+    {"feature_names": 7},
+    {"temperature": "hot"},
+]
+TEXTS = ["[]", "{", "[" * 100_000, "null"]
+
+
+def forged_arrays(t):
+    """Return arrays to put in place of the good ones."""
+    means, single = np.zeros((6, 2)), np.zeros(5, "f4")
+    return [
+        *({"order": x} for x in (t.order[::-1] * 2, t.order.astype(float), t.order[:0])),
+        *({"parents": x} for x in (-t.parents, t.parents + 10**9, np.array(3), np.zeros(7))),
+        *({"score": x} for x in (np.full(6, "a"), np.zeros(5))),
+        *({"weights": np.zeros(shape)} for shape in ((5, 3), (4, 2), (5,))),
+        {"weights": np.full((5, 2), np.nan)},
+        {"weights": np.zeros((5, 2), "float16")},
+        *({"centers": x} for x in (np.zeros((3, 2)), np.zeros((0, 2)))),
+        *({"offsets": x} for x in (np.zeros(0), np.zeros((5, 1)), np.zeros(5, int), single)),
+        *({"means": x} for x in (means.astype(int), means + np.nan, means[:5], means[0])),
+    ]
+
+
+def test_forged_contents_are_refused(add_means, path):
+    good = pack(add_means)
+    meta = json.loads(str(good["meta"]))
+    texts = [*TEXTS, *(json.dumps(meta | change) for change in META)]
+    cases = [{"meta": np.array(text)} for text in texts] + [{"meta": np.zeros(3)}]
+    cases = [good | change for change in (*cases, *forged_arrays(add_means))]
+    cases.append(good | {"foreign": np.zeros(3)})
+    for name in good:
+        cases.append({key: array for key, array in good.items() if key != name})
+    for arrays in cases:
+        with path.open("wb") as file:
+            _write_archive(file, arrays)
+        with pytest.raises(FileFormatError, match=r"tree\.taxarbor"):
+            Taxonomy.load(path)
+
+
+class Bomb:
+    """Unpickling it would be noticed."""
+
+    def __reduce__(self):
+        return (pytest.exit, ("unpickled",))
+
+
+def npy_bytes(array, **options):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, **options)
+    return file.getvalue()
+
+
+def rewrite(path, name, content, compression=zipfile.ZIP_DEFLATED):
+    """Replace one member of the archive, checksum and all."""
+    with zipfile.ZipFile(path) as archive:
+        members = {n: archive.read(n) for n in archive.namelist()}
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for member, old in members.items():
+            archive.writestr(member, content if member == name else old)
+
+
+def test_forged_arrays_are_refused(known, path):
+    three, thirty = npy_bytes(np.zeros(3)), npy_bytes(np.zeros(30))
+    for content in (
+        npy_bytes(np.array([Bomb()] * 10), allow_pickle=True),
+        npy_bytes(np.zeros(3), version=(3, 0)),
+        three[:-1],
+        three.replace(b"(3,)", b"(3" + b"0" * 15 + b",)"),
+        thirty.replace(b"(30,)", b"(99,)"),
+        thirty.replace(b"(30,)", b"(-1,)"),
+        b"not an array",
+        b"",
+    ):
+        known.save(path)
+        rewrite(path, "order.npy", content)
+        with pytest.raises(FileFormatError):
+            Taxonomy.load(path)
+
+
+def test_numpy_reads_the_file_without_pickles(add_means, bare, path):
+    add_means.save(path)
+    with np.load(path, allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["order"], add_means.order)
+        np.testing.assert_array_equal(arrays["means"], add_means.means)
+        shapes = [arrays[name].shape for name in ("weights", "centers", "offsets")]
+        assert shapes == [(5, 2), (2, 2), (5,)]
+        assert json.loads(str(arrays["meta"]))["version"] == 1
+    bare.save(path)
+    with np.load(path, allow_pickle=False) as arrays:
+        assert not {"weights", "centers", "offsets", "means"} & set(arrays)
+
+
+# Files that are written whole or not at all.
+
+
+def new(file):
+    file.write(b"new")
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_only_files_are_replaced(path):
+    os.mkfifo(path)
+    for place in (path, "/dev/null"):
+        with pytest.raises(OSError, match="is no regular file"):
+            write_atomically(place, new)
+    assert path.is_fifo()
+
+
+def test_errors_name_the_path_that_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    troubles = [("nowhere/target", FileNotFoundError), ("folder", IsADirectoryError)]
+    for name, error in [*troubles, ("m" * 300, OSError)]:
+        with pytest.raises(error) as caught:
+            write_atomically(name, new)
+        assert caught.value.filename == name
+    assert caught.value.errno == errno.ENAMETOOLONG
+
+
+def test_what_the_writer_raises_passes(path):
+    def fail(file):
+        raise OSError(errno.ENOENT, "no such template", "template")
+
+    with pytest.raises(FileNotFoundError) as caught:
+        write_atomically(path, fail)
+    assert caught.value.filename == "template"
+    assert names(path.parent) == []

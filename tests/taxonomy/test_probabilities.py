@@ -1,0 +1,184 @@
+"""Probabilities of leaves: highest where rows go, on every tree; and their temperature."""
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from taxarbor.exchange import from_sklearn
+from taxarbor.taxonomy import Taxonomy, _probabilities
+from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate, stays
+from taxarbor.tree import LinearRule, TreeBuilder
+
+LARGEST = st.sampled_from([2.0, 1e3, 1e30, 1e38])
+"""Of the values of rows: with the larger ones, scores overflow float32, or tie."""
+
+
+def test_probabilities_agree_with_predict_on_any_tree(trees):
+    @settings(max_examples=50)
+    @given(data=st.data(), largest=LARGEST)
+    def check(data, largest):
+        taxonomy = data.draw(trees)
+        P = 1 if taxonomy.n_features is None else taxonomy.n_features
+        if taxonomy.tree.n_leaves > 1 and taxonomy.tree.rules[0] is None:
+            return
+        whole = st.integers(-2, 2).map(lambda x: x * largest / 2)
+        X = data.draw(hnp.arrays("float64", (7, P), elements=whole | st.floats(-1, 1)))
+        for one in (taxonomy, taxonomy.prune((taxonomy.tree.n_leaves + 1) // 2)):
+            for new in (X, X.astype("float32"), sparse.csr_array(X), X[:0]):
+                found = one.predict_proba(new)
+                assert (found.shape, found.dtype) == ((new.shape[0], one.n_leaves), "float64")
+                assert (found >= 0).all()
+                np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+                np.testing.assert_array_equal(found.argmax(axis=1), one.predict(new))
+                nodes = one.node_proba(found)
+                np.testing.assert_allclose(nodes[:, 0], 1, rtol=1e-12)
+                np.testing.assert_array_equal(nodes[:, one.leaves], found)
+                for node in range(one.n_nodes):
+                    if own := list(one.children(node)):
+                        np.testing.assert_allclose(nodes[:, node], nodes[:, own].sum(axis=1))
+
+    check()
+
+
+def softmax(scores, temperature):
+    odds = np.exp(np.array(scores) / temperature)
+    return odds / odds.sum()
+
+
+def random_rule(rng, n_children):
+    return LinearRule(*(rng.normal(size=size) for size in ((n_children, 2), 2, n_children)))
+
+
+def test_rules_by_hand(add_means):
+    """Margins in units of those at the means of the children, two ways and more."""
+    rng = np.random.default_rng(0)
+    builder = TreeBuilder(12)  # not split in the order of its nodes
+    builder.add_split(0, [0] * 4 + [1] * 5 + [2] * 3, random_rule(rng, 3))
+    for node, labels in ((3, [0, 1, 1]), (1, [0, 1, 0, 2]), (5, [0, 1]), (2, [0, 1, 0, 1, 1])):
+        builder.add_split(node, labels, random_rule(rng, max(labels) + 1))
+    other = builder.freeze(means=rng.normal(size=(builder.n_nodes, 2)))
+    for taxonomy in (add_means, other):
+        X = rng.normal(size=(60, 2)) * 3
+        expected = [softmax(scores_by_hand(taxonomy, x), TEMPERATURE) for x in X]
+        np.testing.assert_allclose(taxonomy.predict_proba(X), expected)
+
+
+def margins_by_hand(rule, x):
+    scores = rule.weights @ (x - rule.center) + rule.offsets
+    return [score - max(np.delete(scores, i)) for i, score in enumerate(scores)]
+
+
+def scores_by_hand(taxonomy, x):
+    scores = []
+    for leaf in taxonomy.tree.leaves:
+        found = []
+        for node, child in pairwise(taxonomy.tree.path(leaf)):
+            rule, own = taxonomy.tree.rules[node], list(taxonomy.tree.children(node))
+            at_means = [
+                abs(margins_by_hand(rule, taxonomy.means[c])[i]) for i, c in enumerate(own)
+            ]
+            unit = np.average(at_means, weights=taxonomy.tree.sizes[own])
+            found.append(margins_by_hand(rule, x)[own.index(child)] / unit)
+        scores.append(min(found) if min(found) > 0 else sum(np.minimum(found, 0)))
+    return scores
+
+
+def test_ties_go_to_the_first_leaf():
+    builder, rule = TreeBuilder(4), LinearRule(np.ones((2, 1)), np.zeros(1))
+    builder.add_split(0, [0, 0, 1, 1], rule)
+    builder.add_split(1, [0, 1], rule)
+    P = builder.freeze().predict_proba([[0.0], [0.3], [-1e300]])
+    np.testing.assert_allclose(P, 1 / 3)
+    assert (P.argmax(axis=1) == 0).all()
+
+
+def test_units_do_not_matter(add_means):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    ruled = dataclasses.replace(add_means, temperature=0.7)
+    grown = [
+        rule and LinearRule(rule.weights * 1e6, rule.center, rule.offsets * 1e6)
+        for rule in ruled.rules
+    ]
+    P = ruled.predict_proba(X)
+    np.testing.assert_allclose(dataclasses.replace(ruled, rules=grown).predict_proba(X), P)
+    far = ruled.unscale([5.0, -3.0], [100.0, 0.01])
+    assert far.temperature == 0.7
+    np.testing.assert_allclose(far.predict_proba(X * [100.0, 0.01] + [5.0, -3.0]), P)
+
+
+def test_trees_without_means_are_read_as_k_means():
+    from sklearn.cluster import KMeans
+
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    found = []
+    for scale in (1.0, 1e4):
+        model = KMeans(4, random_state=0).fit(X * scale)
+        found.append(from_sklearn(model).predict_proba(X * scale))
+        np.testing.assert_array_equal(found[-1].argmax(axis=1), model.predict(X * scale))
+    np.testing.assert_allclose(*found)
+    assert 0.3 < found[0].max(axis=1).mean() < 0.95
+
+
+def test_memory_is_bounded(add_means, chain, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    whole = add_means.predict_proba(X)
+    monkeypatch.setattr(_probabilities, "BLOCK", 13)
+    monkeypatch.setattr(_probabilities, "ROWS", 1)
+    np.testing.assert_allclose(add_means.predict_proba(X), whole, rtol=1e-12)
+    P = chain.predict_proba([[1.0], [-1.0], [0.0]])  # thousands of levels
+    np.testing.assert_array_equal(P.argmax(axis=1), [3000, 0, 0])
+
+
+def test_rows_stay_where_names_alone_differ():
+    labels = np.random.default_rng(0).integers(0, 5, 200)
+    assert stays(labels, np.array([3, 0, 4, 1, 2])[labels]).all()
+    # The third cluster is half of the first one: it has no match of its own.
+    found = stays(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 1]))
+    assert found.tolist() == [True, True, False, True, True]
+    assert stays(np.array([0, 1, 2]), np.array([0, 0, 0])).sum() == 1
+
+
+def test_a_temperature_that_fits(add_means):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    heats, labels = [], (add_means.predict(X) + 1) % 4  # other names, the same clusters
+    for wrong in (0.6, 0.4, 0.1, 0.0):
+        others = np.where(rng.random(300) < wrong, rng.integers(0, 4, 300), labels)
+        stayed = stays(add_means.predict(X), others).mean()
+        found = calibrate(add_means, X, [others] * 2)
+        mean = found.predict_proba(X).max(axis=1).mean()
+        assert mean == pytest.approx(stayed, abs=0.02)
+        heats.append(found.temperature)
+    assert heats == sorted(heats, reverse=True)
+    assert calibrate(add_means, X, []) is add_means
+    single = add_means.prune(1)
+    assert calibrate(single, X, [np.zeros(300, dtype=int)]) is single
+    np.testing.assert_array_equal(single.predict_proba(X), np.ones((300, 1)))
+
+
+def test_the_temperature_is_kept(add_means, same, tmp_path):
+    taxonomy = dataclasses.replace(add_means, temperature=1.25)
+    taxonomy.save(tmp_path / "tree")
+    same(taxonomy, Taxonomy.load(tmp_path / "tree"))
+    assert (
+        taxonomy.prune(2).temperature == taxonomy.rename_features([*"ba"]).temperature == 1.25
+    )
+    for bad in (0.0, -1.0, np.inf, np.nan, 2, "1"):
+        with pytest.raises(ValueError, match="temperature must be None or a positive"):
+            dataclasses.replace(add_means, temperature=bad)
+
+
+def test_what_is_refused_as_in_predict(bare, add_means, refused):
+    with pytest.raises(ValueError, match="made from labels or merges alone"):
+        bare.predict_proba(np.zeros((2, 2)))
+    cases = [(np.zeros((2, 3)), "3 features"), ([[np.nan, 0]], "NaN"), ([1.0], "two dim")]
+    refused(add_means.predict_proba, cases)
+    refused(
+        add_means.node_proba, [(np.ones((2, 3)), "each of 4 leaves"), ([1.0], "of 4 leaves")]
+    )

@@ -1,0 +1,315 @@
+"""Where new rows go, what is refused as data, and the means of fitted trees."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from taxarbor import HMMC, Taxarbor, load_animals
+from taxarbor.rows import as_rows
+from taxarbor.tree import _routing
+from taxarbor.taxonomy._routing import route
+from taxarbor.tree import LinearRule, TreeBuilder
+
+DTYPES = ("float32", "float64")
+KINDS = (np.asarray, sparse.csr_array)
+
+
+def scores_of(rule, X):
+    """Return the scores of a rule: those of a row do not depend on the others."""
+    rows = as_rows(np.ascontiguousarray(X)).take(np.arange(len(X)), center=rule.center)
+    return rows.scores(rule.weights) + rule.offsets
+
+
+def walk(taxonomy, x):
+    """Route one row the slow way."""
+    node = taxonomy.tree.root
+    while not taxonomy.tree.is_leaf(node):
+        best = scores_of(taxonomy.tree.rules[node], x[None])[0].argmax()
+        node = taxonomy.tree.frontier(node)[taxonomy.tree.rules[node].targets[best]]
+    return taxonomy.tree.leaves.tolist().index(node)
+
+
+def one_split(n_children, rule):
+    """Return a tree of a row per leaf, which go there by the rule."""
+    builder = TreeBuilder(n_children)
+    builder.add_split(0, np.arange(n_children), rule)
+    return builder.freeze()
+
+
+def exact_rule(rng, n_children, dtype):
+    """Return a rule of integers, for which all sums are exact."""
+    parts = [rng.integers(-3, 4, size) for size in ((n_children, 3), 3, n_children)]
+    return LinearRule(*(part.astype(dtype) for part in parts))
+
+
+@pytest.fixture(params=DTYPES)
+def taxonomy(request):
+    """A tree over three features that routes by its rules."""
+    rng = np.random.default_rng(5)
+    builder = TreeBuilder(60)
+    leaves = [0]
+    for K in (2, 3, 2, 4):
+        node = max(leaves, key=lambda leaf: len(builder.rows(leaf)))
+        leaves.remove(node)
+        labels = np.arange(len(builder.rows(node))) % K
+        leaves += builder.add_split(node, labels, exact_rule(rng, K, request.param))
+    return builder.freeze(feature_names=["a", "b", "c"])
+
+
+@pytest.fixture(name="X")
+def data():
+    return np.random.default_rng(6).integers(-5, 6, (200, 3)).astype(float)
+
+
+def without_rules(taxonomy):
+    return dataclasses.replace(taxonomy, rules=(None,) * taxonomy.tree.n_nodes)
+
+
+def test_rows_go_where_one_by_one_they_would(taxonomy, X):
+    expected = [walk(taxonomy, x) for x in X]
+    assert len(set(expected)) > 3
+    predicted = taxonomy.predict(X)
+    assert predicted.dtype == np.intp
+    assert predicted.tolist() == expected
+    for n_threads in (1, 2):
+        for kind in KINDS:
+            assert route(taxonomy, kind(X), n_threads=n_threads).tolist() == expected
+
+
+@given(data=st.data())
+def test_any_tree_routes(ruled_trees, data):
+    taxonomy = data.draw(ruled_trees)
+    X = np.random.default_rng(0).normal(size=(7, taxonomy.n_features or 1))
+    if taxonomy.tree.rules[0] is not None:
+        X = X.astype(taxonomy.tree.rules[0].dtype)
+    for x, leaf in zip(X, taxonomy.tree.leaves[taxonomy.predict(X)], strict=True):
+        path = taxonomy.tree.path(leaf)
+        for node in path:
+            if (rule := taxonomy.tree.rules[node]) is not None:
+                z, W = x.astype(float) - rule.center, rule.weights.astype(float)
+                scores, sizes = W @ z + rule.offsets, np.abs(W) @ np.abs(z)
+                on = np.isin(taxonomy.tree.frontier(node), path)[rule.targets]
+                # Some are nearly tied: rounding may choose.
+                assert scores[on].max() >= scores.max() - 1e-12 * sizes.max()
+
+
+def test_no_mean_is_computed_of_new_rows(taxonomy, X, monkeypatch):
+    """It would take a sweep, and the rules have centres of their own."""
+
+    def about(X, *, center=None, n_threads=1):
+        assert center is not None
+        return as_rows(X, center=center, n_threads=n_threads)
+
+    monkeypatch.setattr(_routing, "as_rows", about)
+    for kind in KINDS:
+        assert len(taxonomy.predict(kind(X))) == len(X)
+
+
+def test_ties_go_to_the_first():
+    rule = LinearRule(np.zeros((3, 1)), np.zeros(1))
+    assert one_split(3, rule).predict([[1.0], [-1.0]]).tolist() == [0, 0]
+
+
+def test_offsets_move_the_boundary():
+    W = np.array([[-1.0], [1.0]])
+    for offsets, expected in ((None, [0, 1, 1]), (np.array([0.0, -4.0]), [0, 0, 1])):
+        taxonomy = one_split(2, LinearRule(W, np.zeros(1), offsets))
+        assert taxonomy.predict([[-1.0], [1.0], [3.0]]).tolist() == expected
+
+
+def test_many_children_and_deep_trees_route(chain):
+    centers = np.random.default_rng(0).normal(size=(300, 2))
+    taxonomy = one_split(300, LinearRule.nearest(centers))
+    assert taxonomy.predict(centers).tolist() == list(range(300))
+    assert chain.predict([[1.0], [-1.0], [0.0]]).tolist() == [3000, 0, 0]
+
+
+def test_without_rules_new_rows_have_no_place(bare):
+    for X in (np.zeros((3, 2)), np.zeros((0, 2))):
+        for method in (bare.predict, bare.decision_path):
+            with pytest.raises(ValueError, match=r"made from labels or merges alone.*Taxarbor"):
+                method(X)
+    assert bare.prune(1).predict(np.zeros((3, 2))).tolist() == [0, 0, 0]
+
+
+class HasArray:
+    def __init__(self, X):
+        self.X = X
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.X, dtype=dtype)
+
+
+CASTS = [
+    *(lambda X, name=name: X.astype(name) for name in ("f2", "f4", ">f8", "longdouble")),
+    *(lambda X, name=name: X.astype(name) for name in (int, "int8", object)),
+    np.asfortranarray,
+    lambda X: np.repeat(X, 2, axis=0)[::2],
+    lambda X: X.tolist(),
+    lambda X: pd.DataFrame(X, columns=["a", "b", "c"]),
+    HasArray,
+    *(sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array),
+    *(sparse.lil_array, sparse.dok_array, sparse.bsr_array),
+    lambda X: sparse.csr_array(X.astype(int)),
+    lambda X: sparse.csr_array(X.astype("float32")),
+]
+
+
+def test_all_kinds_of_data_give_the_same(taxonomy, X):
+    expected = taxonomy.predict(X)
+    for cast in CASTS:
+        data, before = cast(X), repr(cast(X))
+        np.testing.assert_array_equal(taxonomy.predict(data), expected)
+        assert isinstance(data, HasArray) or repr(data) == before
+    X.setflags(write=False)
+    np.testing.assert_array_equal(taxonomy.predict(X), expected)
+
+
+def test_bad_data_is_refused(taxonomy, refused):
+    zeros = np.zeros((2, 3))
+    cases = [
+        (np.zeros(3), "two dimensions"),
+        (np.zeros((1, 1, 3)), "two dimensions"),
+        (3.5, "two dimensions"),
+        (np.zeros((2, 4)), "X has 4 features, but the taxonomy was grown on 3"),
+        (sparse.csr_array((2, 4)), "X has 4 features"),
+        (zeros + np.nan, "NaN"),
+        (np.array([[0, -np.inf, np.inf]]), "infinity"),
+        (sparse.csr_array([[np.nan, 0, 0]]), "NaN"),
+        ([["a", "b", "c"]], "numbers"),
+        (np.array([["a", 1.5, None]], dtype=object), "numbers"),
+        (zeros.astype(complex), "numbers"),
+        ([[1, 2, 3], [1]], "inhomogeneous"),
+        ([[10**400, 0, 0]], "an integer too large for float64"),
+        ([[0.5, -(10**400), 0]], "an integer too large for float64"),
+        (pd.DataFrame(zeros, columns=[*"bac"]), r"order.*use X\[taxonomy.feature_names"),
+        (pd.DataFrame(zeros, columns=[*"bad"]), r"not those .* missing: \['c'\]"),
+    ]
+    for method in (taxonomy.predict, taxonomy.decision_path):
+        refused(method, cases)
+    assert (
+        len(taxonomy.predict(pd.DataFrame(zeros, columns=[*"cab"])[taxonomy.feature_names]))
+        == 2
+    )
+
+
+def damaged(kind, X):
+    """Return sparse matrices that point outside themselves, or have no beginning or end."""
+    wrong = [("indices", 5, value) for value in (2 * 10**9, -1, X.shape[0])]
+    wrong += [
+        ("indptr", 3, 10**9),
+        ("indptr", 3, 0),
+        ("indptr", 0, 1),
+        ("indptr", -1, 2 * 10**9),
+    ]
+    for name, place, value in wrong:
+        matrix = kind(X)
+        getattr(matrix, name)[place] = value
+        yield matrix
+    for name in ("indices", "data"):
+        matrix = kind(X)
+        setattr(matrix, name, getattr(matrix, name)[:-1])
+        yield matrix
+
+
+def test_damaged_sparse_matrices_are_refused(taxonomy, X):
+    for kind in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.bsr_array):
+        for matrix in damaged(kind, X):
+            for method in (taxonomy.predict, taxonomy.decision_path):
+                with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
+                    method(matrix)
+    for name in ("row", "col"):
+        for value in (-1, 200, 2 * 10**9):
+            matrix = sparse.coo_array(X)
+            getattr(matrix, name)[5] = value
+            with pytest.raises(ValueError, match="do not fit its shape"):
+                taxonomy.predict(matrix)
+
+
+def test_values_too_large_for_the_rules():
+    taxonomy = one_split(
+        2, LinearRule(np.eye(2, dtype="float32"), np.zeros(2, dtype="float32"))
+    )
+    with pytest.raises(ValueError, match="too large for float32"):
+        taxonomy.predict(np.array([[1e300, 0]]))
+    # Sums may be infinite where no value is.
+    taxonomy = one_split(2, LinearRule(np.array([[-1.0], [1.0]]), np.zeros(1)))
+    assert taxonomy.predict([[1e308], [1e308], [-1.0]]).tolist() == [1, 1, 0]
+
+
+def test_no_rows_no_labels(taxonomy):
+    for empty in (np.zeros((0, 3)), sparse.csr_array((0, 3))):
+        assert (taxonomy.predict(empty).shape, taxonomy.predict(empty).dtype) == ((0,), np.intp)
+        assert taxonomy.decision_path(empty).shape == (0, taxonomy.tree.n_nodes)
+    with pytest.raises(ValueError, match="features"):
+        taxonomy.predict(np.zeros((0, 2)))
+
+
+def test_a_root_alone_takes_all():
+    taxonomy = TreeBuilder(3).freeze()
+    assert taxonomy.predict(np.ones((2, 5))).tolist() == [0, 0]
+    assert taxonomy.decision_path(np.ones((2, 5))).toarray().tolist() == [[1], [1]]
+    with pytest.raises(ValueError, match="NaN"):
+        taxonomy.predict([[np.nan]])
+    taxonomy = Taxarbor(1).fit(load_animals().X).taxonomy_
+    assert taxonomy.predict(np.zeros((2, 85))).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="X has 3 features, but the taxonomy was grown on 85"):
+        taxonomy.predict(np.zeros((2, 3)))
+
+
+def test_decision_paths(taxonomy, X):
+    for kind in KINDS:
+        visited = taxonomy.decision_path(kind(X))
+        assert sparse.issparse(visited)
+        assert visited.format == "csr"
+        assert visited.shape == (len(X), taxonomy.tree.n_nodes)
+        for i, label in enumerate(taxonomy.predict(X)):
+            indices = visited.indices[visited.indptr[i] : visited.indptr[i + 1]]
+            assert tuple(indices) == taxonomy.tree.path(taxonomy.tree.leaves[label])
+        assert (visited.data == 1).all()
+
+
+def test_rows_go_to_the_nearest_of_many_centers():
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(1000, 2))
+    rule = LinearRule.nearest(centers)
+    X = rng.normal(size=(4001, 2))
+    taxonomy = one_split(1000, rule)
+    np.testing.assert_array_equal(taxonomy.predict(X), cdist(X, centers).argmin(axis=1))
+
+
+def test_fitted_trees_have_the_means_of_their_rows():
+    for model in (
+        Taxarbor(5, random_state=0),
+        HMMC(5, random_state=0),
+        HMMC(5, branching=3, balance=None, random_state=0),
+        Taxarbor(1),
+    ):
+        for dtype, close in (("float32", 1e-5), ("float64", 1e-13)):
+            X = load_animals().X.astype(dtype)
+            for kind in KINDS:
+                taxonomy = model.fit(kind(X)).taxonomy_
+                assert taxonomy.means.dtype == (
+                    dtype if taxonomy.tree.n_leaves > 1 else "float64"
+                )
+                parts = [
+                    X[taxonomy.tree.rows(node)].astype(np.longdouble)
+                    for node in range(taxonomy.tree.n_nodes)
+                ]
+                means = [part.mean(axis=0) for part in parts]
+                np.testing.assert_allclose(taxonomy.means, means, rtol=0, atol=close)
+
+
+def test_means_and_labels_do_not_depend_on_the_number_of_threads():
+    X = load_animals().X
+    one, two = (Taxarbor(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
+    assert one.taxonomy_.means.tobytes() == two.taxonomy_.means.tobytes()
+    for kind in KINDS:
+        np.testing.assert_array_equal(one.predict(kind(X)), two.predict(kind(X)))
+        assert (one.decision_path(kind(X)) != two.decision_path(kind(X))).nnz == 0

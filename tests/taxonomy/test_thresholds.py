@@ -1,0 +1,162 @@
+"""Thresholds in words: exactly where the rules divide rows, in few digits."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import StandardScaler
+
+from taxarbor import HMMC, Taxarbor
+from taxarbor.taxonomy._thresholds import round_thresholds
+from taxarbor.tree import LinearRule, TreeBuilder
+
+DTYPES = ("float32", "float64")
+
+
+def is_true(reason, values):
+    """Return for which values the words of a reason are true."""
+    threshold = values.dtype.type(reason.threshold)
+    words = str(reason)
+    sides = {
+        "at most": values <= threshold,
+        "at least": values >= threshold,
+        "above": values > threshold,
+        "below": values < threshold,
+    }
+    (said,) = (side for side in sides if f" {side} " in words)
+    return sides[said]
+
+
+def count_words(taxonomy, X):
+    """Check every threshold on the paths of rows; return how many there are."""
+    labels, count = taxonomy.predict(X), 0
+    for at, leaf in enumerate(taxonomy.tree.leaves.tolist()):
+        for node in taxonomy.tree.path(leaf)[1:]:
+            for reason in taxonomy.reasons(node, None):
+                if reason.threshold is not None:
+                    assert is_true(reason, X[labels == at, reason.feature]).all()
+                    count += 1
+    return count
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", range(5))
+def test_words_are_true_drop_rows(dtype, seed):
+    rng = np.random.default_rng(seed)
+    # Of columns as wide as each other one alone may not divide the clusters.
+    scale, shift = 10.0 ** rng.permutation(np.arange(-3.0, 4.0))[:5], rng.normal(size=5) * 50
+    X, new = (
+        (rng.normal(size=(n, 5)) * scale + shift).round(3).astype(dtype) for n in (400, 4000)
+    )
+    for model in (
+        Taxarbor(9, max_features=1, random_state=0),
+        HMMC(4, alpha=0.3, random_state=0),
+    ):
+        fitted = model.fit(X).taxonomy_
+        taxonomy = round_thresholds(fitted, X)
+        np.testing.assert_array_equal(taxonomy.predict(X), fitted.predict(X))
+        n_words = count_words(taxonomy, np.concatenate([new, at_thresholds(taxonomy, new)]))
+        assert n_words >= 8 or isinstance(model, HMMC)
+        other = taxonomy.unscale(shift, scale)
+        Z = (new * scale + shift).astype(dtype)
+        assert count_words(other, np.concatenate([Z, at_thresholds(other, Z)])) == n_words
+        np.testing.assert_array_equal(
+            taxonomy.predict(sparse.csr_array(X)), taxonomy.predict(X)
+        )
+
+
+def at_thresholds(taxonomy, X):
+    """Return rows with values at thresholds, and next to them."""
+    rows = []
+    for node in range(1, taxonomy.tree.n_nodes):
+        for reason in taxonomy.reasons(node, None):
+            if reason.threshold is not None:
+                at = X.dtype.type(reason.threshold)
+                for value in (
+                    at,
+                    np.nextafter(at, X.dtype.type(-np.inf)),
+                    np.nextafter(at, X.dtype.type(np.inf)),
+                ):
+                    row = X[node].copy()
+                    row[reason.feature] = value
+                    rows.append(row)
+    return np.array(rows, dtype=X.dtype).reshape(-1, X.shape[1])
+
+
+def test_few_digits_in_the_units_of_the_data():
+    iris = load_iris()
+    taxonomy = Taxarbor(6, max_features=1, random_state=0).fit(iris.data).taxonomy_
+    rounded = round_thresholds(taxonomy, sparse.csr_array(iris.data))
+    np.testing.assert_array_equal(rounded.predict(iris.data), taxonomy.tree.labels)
+    found = [r.threshold for node in range(1, 11) for r in rounded.reasons(node)]
+    assert len(found) == 10
+    assert all(float(f"{one:.3g}") == one for one in found)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_first_child_takes_the_ties(dtype):
+    X = np.array([[1.0], [2.0], [2.0], [3.0]], dtype=dtype)
+    cases = [
+        ([[-1.0], [1.0]], [0, 0, 0, 1], "age at most 2", "age above 2"),
+        ([[1.0], [-1.0]], [1, 0, 0, 0], "age at least 2", "age below 2"),
+    ]
+    for W, labels, first, second in cases:
+        builder = TreeBuilder(4)
+        rule = LinearRule(np.array(W, dtype), np.array([2.0], dtype))
+        builder.add_split(0, labels, rule)
+        taxonomy = builder.freeze(feature_names=["age"])
+        assert [str(taxonomy.reasons(node)[0]) for node in (1, 2)] == [first, second]
+        np.testing.assert_array_equal(taxonomy.predict(X), labels)
+        rounded = round_thresholds(taxonomy, X)
+        np.testing.assert_array_equal(rounded.predict(X), labels)
+        (reason,) = rounded.reasons(1)
+        assert reason.takes_threshold
+        assert reason.threshold == (2.1 if first == "age at most 2" else 1.9)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_next_to_each_other(dtype):
+    low = np.dtype(dtype).type(1.0)
+    high = np.nextafter(low, np.dtype(dtype).type(2.0))
+    X = np.array([[low], [high]])
+    for W in ([[-1.0], [1.0]], [[1.0], [-1.0]]):
+        labels = [0, 1] if W[0][0] < 0 else [1, 0]
+        builder = TreeBuilder(2)
+        rule = LinearRule(np.array(W, dtype), np.array([low if W[0][0] < 0 else high]))
+        builder.add_split(0, labels, rule)
+        taxonomy = round_thresholds(builder.freeze(), X)
+        np.testing.assert_array_equal(taxonomy.predict(X), labels)
+        count_words(taxonomy, X)
+
+
+def test_labels_that_the_rule_does_not_give():
+    """Bounds on sizes may put rows elsewhere: the rule still divides them as before."""
+    X = np.arange(10.0)[:, None]
+    builder = TreeBuilder(10)
+    rule = LinearRule(np.array([[-1.0], [1.0]]), np.array([3.3]))
+    builder.add_split(0, [0, 1, 0, 0, 1, 1, 1, 0, 1, 1], rule)
+    taxonomy = builder.freeze()
+    rounded = round_thresholds(taxonomy, X)
+    np.testing.assert_array_equal(rounded.predict(X), taxonomy.predict(X))
+    assert rounded.reasons(1)[0].threshold == 3.3
+
+
+def test_booleans_keep_their_rules():
+    X = np.random.default_rng(0).integers(0, 2, size=(60, 3)).astype(float)
+    taxonomy = Taxarbor(4, max_features=1, random_state=0).fit(X).taxonomy_
+    rounded = round_thresholds(taxonomy, X)
+    for one, other in zip(taxonomy.tree.rules, rounded.rules, strict=True):
+        assert one is other
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_scaled_back_the_same_rows_are_on_each_side(dtype):
+    rng = np.random.default_rng(3)
+    X = (1e5 + rng.normal(size=(500, 2)) * [1.0, 3.0]).astype(dtype)
+    scaler = StandardScaler().fit(X.astype(float))
+    scaled = scaler.transform(X.astype(float)).astype(dtype)
+    taxonomy = Taxarbor(6, max_features=1, random_state=0).fit(scaled).taxonomy_
+    taxonomy = round_thresholds(taxonomy, scaled)
+    other = taxonomy.unscale(scaler.mean_, scaler.scale_)
+    np.testing.assert_array_equal(other.predict(X), taxonomy.tree.labels)
+    assert count_words(other, X) > 10

@@ -1,0 +1,302 @@
+"""The tree on its way: splits, moves, rules and means against what they should be by hand."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from taxarbor._types import SolveInfo, Status
+from taxarbor.taxonomy._routing import add_means
+from taxarbor.tree import LinearRule, TreeBuilder
+
+TWO = LinearRule(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.zeros(2))
+INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())
+
+
+@settings(deadline=None)
+@given(labels=st.permutations([0, 0, 0, 1, 1, 2, 2]))
+def test_a_split_is_a_stable_partition(labels):
+    for rule in (LinearRule(np.ones((3, 2)), np.zeros(2)), None):  # or of labels alone
+        builder = TreeBuilder(7)
+        children = builder.add_split(0, labels, rule)
+        assert children == (1, 2, 3)
+        for label, child in enumerate(children):
+            assert builder.rows(child).tolist() == [i for i in range(7) if labels[i] == label]
+            assert builder.depth(child) == 1
+        assert builder.n_leaves == 3
+        assert builder.add_split(1, [1, 0, 1], rule and TWO) == (4, 5)
+        tree = builder.freeze()
+        assert tree.rules == (rule, rule and TWO, *[None] * 4)
+        assert tree.cut(3).tolist() == labels
+        for node in (0, 1):
+            with pytest.raises(ValueError, match="split before"):
+                builder.add_split(node, [0] * 7, rule)
+            with pytest.raises(ValueError, match="split before"):
+                builder.refuse(node, "why not")
+
+
+def test_labels_follow_the_rows_of_the_node():
+    builder = TreeBuilder(4)
+    before = builder.rows(0)
+    _, right = builder.add_split(0, np.array([1, 0, 1, 1], dtype="uint64"), TWO)
+    assert before.tolist() == [0, 1, 2, 3]  # a copy
+    assert builder.rows(right).tolist() == [0, 2, 3]
+    a, b = builder.add_split(right, [1, 1, 0], TWO)
+    assert builder.rows(a).tolist() == [3]
+    assert builder.rows(b).tolist() == [0, 2]
+    assert builder.depth(b) == 2
+    assert builder.rows(right).tolist() == [3, 0, 2]
+    assert builder.rows(0).tolist() == [1, 3, 0, 2]
+
+
+def test_bad_labels_change_nothing(refused):
+    builder, alone = TreeBuilder(3), TreeBuilder(1)
+    cases = [
+        ([0, 1], "3 integers"),
+        ([[0, 1, 1]], "3 integers"),
+        ([0.0, 1.0, 1.0], "3 integers"),
+        ([True, False, True], "3 integers"),
+        ([0, 0, 0], "child 1 would be empty"),
+        ([1, 1, 1], "child 0 would be empty"),
+        ([0, 1, 300], "0 to 300"),
+        ([-1, 0, 1], "-1 to 1"),
+    ]
+    refused(lambda labels: builder.add_split(0, labels, TWO), [*cases, ([0, 1, 2], "0 to 2")])
+    cases += [
+        ([0, 2, 2], "child 1 would be empty"),
+        ([0, 1, 3], "labels must be 0 to 2, as the node has 3 rows, got 0 to 3"),
+        ([0, 1, 10**12], "0 to 1000000000000"),
+    ]
+    refused(lambda labels: builder.add_split(0, labels), cases)
+    cases = [([label], r"would be empty|labels must be 0 to 1") for label in (0, 1, 2)]
+    refused(lambda labels: alone.add_split(0, labels), cases)
+    assert builder.n_nodes == builder.n_leaves == builder.freeze().n_leaves == 1
+
+
+def test_bad_rules_and_nodes_are_refused():
+    builder = TreeBuilder(3)
+    builder.add_split(0, [0, 1, 1], TWO)
+    with pytest.raises(ValueError, match="one kind"):
+        builder.add_split(2, [0, 1], LinearRule(TWO.weights.astype("f4"), np.zeros(2, "f4")))
+    for node in (-1, 3):
+        with pytest.raises(IndexError, match="ids run from 0 to 2"):
+            builder.rows(node)
+    with pytest.raises(ValueError, match="one row at least"):
+        TreeBuilder(0)
+    assert builder.freeze(feature_names=["a", "b"]).feature_names == ["a", "b"]
+    with pytest.raises(ValueError, match="3 feature names for rules over"):
+        builder.freeze(feature_names=["a", "b", "c"])
+
+
+def test_rules_are_for_all_splits_or_none():
+    for first, then, message in ((None, TWO, "had none, now"), (TWO, None, "had one, now")):
+        builder = TreeBuilder(3)
+        builder.add_split(0, [0, 1, 1], first)
+        with pytest.raises(ValueError, match=f"all splits have a rule or none.*{message}"):
+            builder.add_split(2, [0, 1], then)
+        assert builder.n_leaves == 2
+        builder.add_split(2, [0, 1], first)
+        assert builder.freeze().n_leaves == 3
+
+
+def test_what_is_recorded_is_frozen():
+    builder = TreeBuilder(3)
+    builder.record(0, score=1.5, objective=2.5, info=INFO)
+    builder.refuse(0, "not yet")
+    builder.add_split(0, [0, 1, 1], TWO)
+    builder.record(2, score=0.5, objective=0.25, info=None)
+    builder.refuse(2, "too small")
+    tree = builder.freeze()
+    np.testing.assert_array_equal(tree.score, [1.5, np.nan, 0.5])
+    np.testing.assert_array_equal(tree.objective, [2.5, np.nan, 0.25])
+    assert tree.info == (INFO, None, None)
+    assert tree.notes == ("", "", "too small")
+    assert tree.birth.tolist() == [0, 1, 1]
+
+
+def test_rules_come_later():
+    """To nodes that were split."""
+    builder = TreeBuilder(4)
+    builder.add_split(0, [0, 1, 1, 1])
+    builder.add_split(2, [0, 1, 1])
+    builder.explain(0, TWO)
+    assert builder.lineage(4) == ((1, 1), (TWO,))
+    builder.explain(2, TWO)
+    assert builder.lineage(4) == ((1, 1), (TWO, TWO))
+    tree = builder.freeze()
+    assert tree.rules == (TWO, None, TWO, None, None)
+
+
+def test_a_bad_explanation_changes_nothing(refused):
+    builder = TreeBuilder(3)
+    builder.add_split(0, [1, 0, 1])
+    cases = [((node, TWO), f"node {node} was not split") for node in (1, 7)]
+    refused(lambda given: builder.explain(*given), cases)
+    assert builder.freeze().rules == (None, None, None)
+    builder.explain(0, LinearRule(np.ones((3, 2)), np.zeros(2)))
+    with pytest.raises(ValueError, match="that of node 0 does not"):
+        builder.freeze()
+
+
+def test_the_builder_goes_on_after_a_freeze():
+    builder = TreeBuilder(3)
+    builder.add_split(0, [0, 1, 1], TWO)
+    before = builder.freeze()
+    builder.add_split(2, [1, 0], TWO)
+    assert before.labels.tolist() == [0, 1, 1]
+    assert builder.freeze().labels.tolist() == [0, 2, 1]
+
+
+def test_many_rows_and_children():
+    n_rows, K = 100_000, 300
+    labels = np.arange(n_rows) % K
+    builder = TreeBuilder(n_rows)
+    builder.add_split(0, labels, LinearRule(np.ones((K, 1)), np.zeros(1)))
+    np.testing.assert_array_equal(builder.freeze().labels, labels)
+
+
+# ---- any tree ----
+
+
+@st.composite
+def builders(draw):
+    """Return a builder of up to thirty rows, split at random."""
+    n_rows = draw(st.integers(2, 30))
+    builder = TreeBuilder(n_rows)
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    for _ in range(draw(st.integers(0, 6))):
+        large = [leaf for leaf in builder.leaves if builder.size(leaf) > 1]
+        if not large:
+            break
+        leaf = int(rng.choice(large))
+        n_children = int(rng.integers(2, min(builder.size(leaf), 4) + 1))
+        labels = rng.integers(0, n_children, builder.size(leaf))
+        labels[rng.permutation(len(labels))[:n_children]] = np.arange(n_children)
+        builder.add_split(leaf, labels)
+    return builder
+
+
+def below(tree, node):
+    """Return the leaves under a node, by walking down."""
+    children = tree.children(node)
+    return [leaf for child in children for leaf in below(tree, child)] if children else [node]
+
+
+@given(builder=builders(), seed=st.integers(0, 2**31), far=st.sampled_from([0.0, 1e8]))
+@settings(max_examples=60)
+def test_means_by_hand(builder, seed, far):
+    """Over leaves, and no digit lost far from the origin."""
+    tree = builder.freeze()
+    Z = far + np.random.default_rng(seed).normal(size=(len(tree.order), 3))
+    for dtype in ("float64", "float32") if far == 0.0 else ("float64",):
+        X = Z.astype(dtype)
+        exact = np.array(
+            [X[tree.rows(i)].mean(axis=0, dtype=np.longdouble) for i in range(tree.n_nodes)]
+        )
+        for rows in (X, sparse.csr_array(X)):
+            means = add_means(tree, rows, tree.labels).means
+            assert means.dtype == dtype
+            close = 1e-6 if dtype == "float32" else 1e-14
+            np.testing.assert_allclose(means, exact, rtol=1e-15 if far else 0, atol=close)
+    assert tree.means is None
+    np.testing.assert_array_equal(builder.freeze(means=means).means, means)
+
+
+def test_means_are_of_the_dtype_of_the_rules(known):
+    whole = np.arange(20, dtype="float32").reshape(10, 2)
+    assert add_means(known, whole, known.labels).means.dtype == np.float64
+
+
+class Interrupter:
+    """Interrupts functions before the n-th of the lines that they run."""
+
+    def __init__(self, at, *functions):
+        self.codes, self.left = [function.__code__ for function in functions], at
+
+    def __call__(self, frame, event, _):
+        if frame.f_code not in self.codes:
+            return self
+        self.left -= event == "line"
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return self
+
+
+def test_an_interrupt_at_any_line_leaves_a_whole_tree():
+    """Either the tree before the split or the one after it; and the builder goes on."""
+    labels, rule = np.array([1, 0, 1, 1, 0, 1]), TWO
+    whole = TreeBuilder(6)
+    whole.add_split(0, labels, rule)
+    at, is_over = 0, False
+    seen = set()
+    while not is_over:
+        builder = TreeBuilder(6)
+        before = sys.gettrace()
+        sys.settrace(Interrupter(at, TreeBuilder.add_split, TreeBuilder.cut))
+        try:
+            builder.add_split(0, labels, rule)
+            is_over = True
+        except KeyboardInterrupt:
+            at += 1
+        finally:
+            sys.settrace(before)
+        tree = builder.freeze()
+        seen.add(tree.n_leaves)
+        if tree.n_leaves == 1:
+            assert tree.rules == (None,)
+            builder.add_split(0, labels[builder.rows(0)], rule)
+            tree = builder.freeze()
+        np.testing.assert_array_equal(tree.labels, whole.freeze().labels)
+        assert tree.rules == (rule, None, None)
+    assert at > 10
+    assert seen == {1, 2}
+
+
+# ---- cuts and counts, without rows ----
+
+
+def test_cuts_need_no_array_of_all_rows():
+    n_rows = 10**15  # more than any memory holds
+    builder = TreeBuilder(n_rows)
+    a, b = builder.cut(0, [n_rows // 4])
+    builder.refuse(a, "too few rows")
+    builder.cut(b, [n_rows // 2, n_rows // 2 + 1])
+    tree = builder.freeze(order=False)
+    assert tree.sizes.tolist() == [
+        n_rows,
+        *(n_rows // 4, n_rows - n_rows // 4),
+        *(n_rows // 4, 1, n_rows // 2 - 1),
+    ]
+    assert not tree.has_rows
+    assert tree.n_rows == n_rows
+    assert tree.notes[a] == "too few rows"
+    builder.resize(np.array([1, 2, 3, 4]))
+    tree = builder.freeze(order=False)
+    assert tree.sizes.tolist() == [10, 1, 9, 2, 3, 4]
+    assert tree.notes[a] == "too few rows"
+    for ask in (lambda: builder.labels, lambda: builder.rows(0), builder.freeze):
+        with pytest.raises(ValueError, match="their rows are not known"):
+            ask()
+    for sizes in ([1, 2, 3], [0, 2, 3, 5]):
+        with pytest.raises(ValueError, match="sizes must be 4 positive numbers"):
+            builder.resize(np.array(sizes))
+    assert builder.freeze(order=np.arange(10)[::-1]).rows(1).tolist() == [9]
+
+
+def test_a_cut_tree_has_rows_as_they_come_or_as_given():
+    builder = TreeBuilder(5)
+    builder.cut(0, [2])
+    assert builder.freeze().labels.tolist() == [0, 0, 1, 1, 1]
+    order = np.array([4, 0, 3, 2, 1])
+    tree = builder.freeze(order=order)
+    assert tree.labels.tolist() == [0, 1, 1, 1, 0]
+    assert builder.freeze().order.tolist() == [0, 1, 2, 3, 4]
+    builder.add_split(2, [1, 0, 1])
+    assert builder.freeze().rows(3).tolist() == [3]
+    with pytest.raises(ValueError, match="order, and noise, must hold each of 0 to 4 once"):
+        builder.freeze(order=np.array([0, 0, 1, 2, 3]))
+    with pytest.raises(ValueError, match="the root must own all rows"):
+        builder.freeze(order=np.arange(6))

@@ -1,0 +1,110 @@
+"""Rules of nodes: what they hold and what they refuse."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from taxarbor.tree import LinearRule
+from taxarbor.tree._rule import threshold_of
+
+DTYPES = ("float32", "float64")
+
+
+def copies(value):
+    again = pickle.loads(pickle.dumps(value))
+    return value, copy.copy(value), copy.deepcopy(value), again
+
+
+def test_what_a_rule_says_of_itself():
+    for dtype in DTYPES:
+        W = np.array([[0, 1, 0, -0.0], [0, -1, 2, 0]], dtype=dtype)
+        rule = LinearRule(W, np.arange(4, dtype=dtype))
+        assert (rule.n_targets, rule.n_features_used) == (2, 2)
+        assert rule.features.tolist() == [1, 2]
+        assert rule.dtype == rule.weights.dtype == rule.center.dtype == dtype
+        assert rule.offsets.tolist() == [0, 0]
+        assert rule.offsets.dtype == dtype
+        assert repr(rule) == f"LinearRule(n_targets=2, n_features=4, dtype={dtype})"
+
+
+def assert_frozen(*arrays):
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5
+
+
+def test_a_rule_is_frozen_and_owns_its_arrays():
+    W, center, offsets = np.eye(2), np.zeros(2), np.array([-0.0, 1.0])
+    rule = LinearRule(W, center, offsets)
+    W[0, 0] = offsets[1] = 5
+    for again in copies(rule):
+        np.testing.assert_array_equal(again.weights, np.eye(2))
+        assert str(again.offsets) == "[0. 1.]"
+        assert_frozen(again.weights, again.center, again.offsets)
+        with pytest.raises(AttributeError):
+            again.weights = W
+
+
+def test_what_is_no_rule_is_refused(refused):
+    ones = np.ones((2, 2))
+    cases = [
+        ((np.ones(2), np.ones(2)), "shape"),
+        ((np.ones((2, 3)), np.ones(2)), "shape"),
+        ((np.ones((1, 2)), np.ones(2)), "two targets"),
+        ((np.ones((2, 0)), np.ones(0)), "one feature"),
+        ((ones.astype("float32"), np.ones(2)), "both"),
+        ((ones.astype(int), np.ones(2, int)), "float32"),
+        ((np.full((2, 2), "a"), np.full(2, "a")), "float32"),
+        ((ones * np.nan, np.ones(2)), "finite"),
+        ((ones, np.full(2, np.inf)), "finite"),
+        ((ones, np.ones(2), np.zeros(3)), r"\(2,\) for these weights, got \(3,\)"),
+        ((ones, np.ones(2), np.zeros((2, 1))), "shape"),
+        ((ones, np.ones(2), 0.0), "shape"),
+        ((ones, np.ones(2), np.zeros(2, "float32")), "must be float64, .* got float32"),
+        ((ones, np.ones(2), [1, 2]), "must be float64"),
+        ((ones, np.ones(2), np.array([0, np.inf])), "finite"),
+    ]
+    refused(lambda parts: LinearRule(*parts), cases)
+
+
+def test_the_nearest_point():
+    for dtype in DTYPES:
+        for far in (0, 100):
+            rng = np.random.default_rng(3)
+            centers = (far + rng.normal(size=(7, 4))).astype(dtype)
+            X = (far + 2 * rng.normal(size=(500, 4))).astype(dtype)
+            rule = LinearRule.nearest(centers)
+            assert rule.weights.dtype == rule.center.dtype == rule.offsets.dtype == dtype
+            scores = (X - rule.center) @ rule.weights.T + rule.offsets
+            nearest = cdist(X, centers).argmin(axis=1)
+            np.testing.assert_array_equal(scores.argmax(axis=1), nearest)
+
+    # Of equal points the first.
+    rule = LinearRule.nearest(np.array([[0.0], [3.0], [3.0]]))
+    assert rule.weights.ravel().tolist() == [-2, 1, 1]
+    assert rule.offsets.tolist() == [-2, -0.5, -0.5]
+
+
+def test_points_that_make_no_rule(refused):
+    cases = [
+        (np.zeros(3), "shape"),
+        (np.zeros((0, 3)), "shape"),
+        (np.zeros((2, 3), int), "float32 or float64"),
+        (np.zeros((1, 3)), "two targets"),
+        (np.full((2, 3), np.nan), "finite"),
+        (np.array([[1e200], [-1e200]]), "finite"),
+        (np.array([[3e38], [-3e38]], dtype="float32"), "finite"),
+    ]
+    refused(LinearRule.nearest, cases)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_threshold_beyond_all_numbers_warns_of_nothing(dtype):
+    tiny = np.finfo(dtype).smallest_subnormal
+    rule = LinearRule(
+        np.array([[0.0], [tiny]], dtype), np.zeros(1, dtype), np.array([1, 0], dtype)
+    )
+    assert threshold_of(rule, 0) >= np.finfo(dtype).max
