@@ -1,4 +1,4 @@
-"""Trees to test with, known and random, and what it means that two are the same."""
+"""Taxonomies to test with, known and random."""
 
 import dataclasses
 
@@ -7,87 +7,32 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from taxarbor._types import SolveInfo, Status
 from taxarbor.rows import as_rows
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._reasons import find_two_values
 from taxarbor.taxonomy._stability import Curve
-from taxarbor.tree import LinearRule, TreeBuilder
+from tests.tree.conftest import builder, chain, random_trees, refused, same
 
-DEEP = 3000
-
-
-def bits(value):
-    """Return a value as one that equals only the same, to the bit but for kinds of NaN."""
-    if isinstance(value, np.ndarray):
-        assert not value.flags.writeable
-        return value.dtype, value.shape, repr(value.tolist())
-    if isinstance(value, LinearRule | SolveInfo | Stability):
-        fields = dataclasses.fields(value)
-        return type(value), *(bits(getattr(value, field.name)) for field in fields)
-    if isinstance(value, tuple | list):
-        return [bits(item) for item in value]
-    return type(value), repr(value)
-
-
-def assert_same(a, b):
-    """Compare everything, to the bit."""
-    assert type(a) is type(b) is Taxonomy
-    for field in dataclasses.fields(Taxonomy):
-        assert bits(getattr(a, field.name)) == bits(getattr(b, field.name))
-
-
-def any_floats():
-    return st.floats() | st.sampled_from([float("nan"), float("inf"), -float("inf")])
-
-
-def infos():
-    return st.none() | st.builds(
-        SolveInfo,
-        status=st.sampled_from(Status),
-        n_iter=st.integers(0, 1000),
-        n_passes=st.floats(0, 1e6),
-        trace=st.lists(any_floats(), max_size=3).map(tuple),
-    )
+__all__ = ["builder", "chain", "refused", "same"]
 
 
 @st.composite
-def rules(draw, n_targets, n_features, dtype):
-    # Sums of a few of them must fit: how they overflow is no part of a rule.
-    values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
-    targets = np.sort([*range(n_targets), *draw(st.sets(st.integers(0, n_targets - 1)))])
-    weights = draw(hnp.arrays(dtype, (len(targets), n_features), elements=values))
-    center = draw(hnp.arrays(dtype, n_features, elements=values))
-    offsets = st.none() | hnp.arrays(dtype, len(targets), elements=values)
-    return LinearRule(weights, center, draw(offsets), targets)
-
-
-def frontier(builder, node, ruled):
-    """Return the nodes below one that are leaves or have a rule, and none in between has."""
-    below = []
-    for child in builder.children(node):
-        is_end = child in ruled or not builder.children(child)
-        below += [child] if is_end else frontier(builder, child, ruled)
-    return below
-
-
-@st.composite
-def trusts(draw, taxonomy):
+def stabilities(draw, tree):
     n_refits = draw(st.integers(1, 20))
 
     def counts(size):
         return draw(hnp.arrays(np.intp, size, elements=st.integers(0, n_refits)))
 
-    used = [0 if rule is None else rule.n_features_used for rule in taxonomy.tree.rules]
-    shares = hnp.arrays(np.float64, taxonomy.tree.n_rows, elements=st.floats(0, 1))
-    n_cuts = draw(st.integers(0, taxonomy.tree.n_leaves))
+    used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
+    shares = hnp.arrays(np.float64, tree.n_rows, elements=st.floats(0, 1))
+    n_cuts = draw(st.integers(0, tree.n_leaves))
     heights = hnp.arrays(np.float64, n_cuts, elements=st.floats(0, 1) | st.just(np.nan))
-    has_rule = np.array([rule is not None for rule in taxonomy.tree.rules])
+    has_rule = np.array([rule is not None for rule in tree.rules])
     return Stability(
         n_refits,
-        *(counts(taxonomy.tree.n_nodes) * kept for kept in (1, 1, has_rule)),
+        *(counts(tree.n_nodes) * kept for kept in (1, 1, has_rule)),
         tuple(map(counts, used)),
-        np.linspace(1.0, 0.0, taxonomy.tree.n_nodes),
+        np.linspace(1.0, 0.0, tree.n_nodes),
         draw(shares),
         Curve(np.arange(1, n_cuts + 1), draw(heights), draw(heights)),
     )
@@ -99,104 +44,52 @@ def made_by():
 
 
 @st.composite
-def random_trees(draw, has_rules=st.booleans()):  # noqa: B008
-    n_rows, n_features = draw(st.integers(1, 25)), draw(st.integers(1, 3))
+def taxonomies(draw, has_rules=st.booleans()):  # noqa: B008
+    n_features = draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
-    names = st.lists(st.text(max_size=4), min_size=n_features, max_size=n_features)
-    builder, feature_names = TreeBuilder(n_rows), draw(st.none() | names)
-    leaves, has_rules = [0], draw(has_rules)
-    for _ in range(draw(st.integers(0, 5))):
-        node = draw(st.sampled_from(leaves))
-        size = len(builder.rows(node))
-        if size < 2:
-            continue
-        K = draw(st.integers(2, min(4, size)))
-        labels = draw(st.permutations([*range(K), *(i % K for i in range(size - K))]))
-        leaves.remove(node)
-        leaves += builder.add_split(node, labels)
-    if has_rules and builder.inner:
-        ruled = draw(st.sets(st.sampled_from(builder.inner))) | {0}
-        for node in ruled:
-            n_targets = len(frontier(builder, node, ruled))
-            builder.explain(node, draw(rules(n_targets, n_features, dtype)))
-    for node in range(builder.n_nodes):
-        score, objective = draw(any_floats()), draw(any_floats())
-        builder.record(node, score=score, objective=objective, info=draw(infos()))
-    for node in leaves:
-        builder.refuse(node, draw(st.text(max_size=5)))
+    tree = draw(random_trees(has_rules, dtype, n_features))
     means = None
     if draw(st.booleans()):  # means, which need not fit together
         values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
-        means = draw(hnp.arrays(dtype, (builder.n_nodes, n_features), elements=values))
-    taxonomy = builder.freeze(feature_names=feature_names, means=means)
-    X = draw(hnp.arrays(dtype, (n_rows, n_features), elements=st.integers(-2, 2)))
-    return dataclasses.replace(
-        taxonomy,
+        means = draw(hnp.arrays(dtype, (tree.n_nodes, n_features), elements=values))
+    X = draw(hnp.arrays(dtype, (tree.n_rows, n_features), elements=st.integers(-2, 2)))
+    return Taxonomy(
+        tree,
+        means=means,
         two_values=find_two_values(as_rows(X)) if draw(st.booleans()) else None,
         temperature=draw(st.none() | st.floats(0.01, 100)),
-        stability=draw(st.none() | trusts(taxonomy)),
+        stability=draw(st.none() | stabilities(tree)),
         made_by=draw(made_by()),
     )
 
 
 @pytest.fixture(scope="session")
 def trees():
-    """Hypothesis strategy of random trees, with and without rules and means."""
-    return random_trees()
+    """Hypothesis strategy of random taxonomies, with and without rules and means."""
+    return taxonomies()
 
 
 @pytest.fixture(scope="session")
 def ruled_trees():
-    """Hypothesis strategy of random hierarchies that predict by their rules."""
-    return random_trees(st.just(True))
-
-
-@pytest.fixture(scope="session")
-def same():
-    """Assertion that two hierarchies are the same."""
-    return assert_same
-
-
-@pytest.fixture(scope="session")
-def refused():
-    """Assertion that a function refuses each of some values with its own message."""
-
-    def check(function, cases, error=ValueError):
-        for value, message in cases:
-            with pytest.raises(error, match=message):
-                function(value)
-
-    return check
-
-
-@pytest.fixture(scope="session")
-def builder():
-    """Builder of the known tree: 10 rows, a split in three, then one of them in two."""
-    builder = TreeBuilder(10)
-    W = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -2.0]])
-    builder.add_split(0, [2, 0, 1, 1, 0, 1, 2, 0, 1, 1], LinearRule(W, np.array([0.5, 0.5])))
-    W = np.array([[-3.0, 0.0], [3.0, 0.0]])
-    builder.add_split(2, [0, 1, 0, 1, 1], LinearRule(W, np.array([2.0, 7.0])))
-    info = SolveInfo(Status.CONVERGED, n_iter=4, n_passes=9.25, trace=(3.0, 0.1))
-    builder.record(0, score=0.75, objective=0.1, info=info)
-    builder.refuse(1, "too few rows")
-    return builder
+    """Hypothesis strategy of random taxonomies that predict by their rules."""
+    return taxonomies(st.just(True))
 
 
 @pytest.fixture
 def known(builder):
     """The known tree."""
-    return builder.freeze(feature_names=["a", "b"])
+    return Taxonomy(builder.freeze(feature_names=["a", "b"]))
 
 
 @pytest.fixture
 def bare(known):
     """The known tree without its rules."""
-    return dataclasses.replace(known, rules=(None,) * known.n_nodes)
+    rules = (None,) * known.tree.n_nodes
+    return Taxonomy(dataclasses.replace(known.tree, rules=rules))
 
 
 @pytest.fixture
-def add_means(known):
+def with_means(known):
     """The known tree with means."""
     means = [[0.5, 1.5], [2.0, -1.0], [0.1, 3.0], [-0.5, 0.25], [-0.4, 2.0], [1 / 3, 4.0]]
     return dataclasses.replace(known, means=means)
@@ -210,20 +103,7 @@ def assessed(known):
     curve = Curve(np.arange(1, 5), np.array([1.0, np.nan, 0.2, 0.1]), np.zeros(4))
     left_out = np.array([0.83, 0.9, 0.95, 0.75, np.nan, 0.5])
     shares = np.linspace(0, 1, 10)
-    trust = Stability(
+    stability = Stability(
         20, n_recovered, apart, n_recovered // 2, features, left_out, shares, curve
     )
-    return dataclasses.replace(known, stability=trust, made_by={"estimator": "Taxarbor"})
-
-
-@pytest.fixture(scope="session")
-def chain():
-    """A tree as deep as can be: each split takes one row away."""
-    builder = TreeBuilder(DEEP + 1)
-    rule = LinearRule(np.array([[-1.0], [1.0]]), np.zeros(1))
-    node = 0
-    for step in range(DEEP):
-        labels = np.ones(DEEP + 1 - step, dtype=int)
-        labels[0] = 0
-        _, node = builder.add_split(node, labels, rule)
-    return builder.freeze()
+    return dataclasses.replace(known, stability=stability, made_by={"estimator": "Taxarbor"})

@@ -34,12 +34,12 @@ def test_loading_what_was_saved_changes_nothing(trees, same, path, data):
     same(taxonomy, Taxonomy.load(path))
 
 
-def test_trees_of_all_kinds(chain, bare, add_means, known, same, path):
-    others = [dataclasses.replace(add_means, rules=(None,) * 6)]
-    single = dataclasses.replace(bare, means=add_means.means.astype("float32"))
-    by_columns = dataclasses.replace(add_means, means=np.asfortranarray(add_means.means))
+def test_trees_of_all_kinds(chain, bare, with_means, known, same, path):
+    others = [dataclasses.replace(with_means, rules=(None,) * 6)]
+    single = dataclasses.replace(bare, means=with_means.means.astype("float32"))
+    by_columns = dataclasses.replace(with_means, means=np.asfortranarray(with_means.means))
     others += [TreeBuilder(2).freeze(), by_columns]
-    for taxonomy in (chain, bare, add_means, *others, single, known):
+    for taxonomy in (chain, bare, with_means, *others, single, known):
         taxonomy.save(path)
         same(taxonomy, Taxonomy.load(path))
 
@@ -129,9 +129,9 @@ def test_files_of_others_are_refused(path):
             Taxonomy.load(path)
 
 
-def test_no_flipped_bit_goes_unnoticed_or_untamed(add_means, same, path):
+def test_no_flipped_bit_goes_unnoticed_or_untamed(with_means, same, path):
     """A flip is refused, or it is where it does not matter, as in a date."""
-    add_means.save(path)
+    with_means.save(path)
     whole = path.read_bytes()
     for length in [4, 30, len(whole) // 2, len(whole) - 30, len(whole) - 1]:
         path.write_bytes(whole[:length])
@@ -148,7 +148,7 @@ def test_no_flipped_bit_goes_unnoticed_or_untamed(add_means, same, path):
         except FileFormatError:
             n_refused += 1
         else:
-            same(add_means, loaded)
+            same(with_means, loaded)
     assert n_refused > len(flips) // 2
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         entries = [archive.getinfo(f"{name}.npy") for name in ("weights", "means")]
@@ -190,12 +190,12 @@ def forged_arrays(t):
     ]
 
 
-def test_forged_contents_are_refused(add_means, path):
-    good = pack(add_means)
+def test_forged_contents_are_refused(with_means, path):
+    good = pack(with_means)
     meta = json.loads(str(good["meta"]))
     texts = [*TEXTS, *(json.dumps(meta | change) for change in META)]
     cases = [{"meta": np.array(text)} for text in texts] + [{"meta": np.zeros(3)}]
-    cases = [good | change for change in (*cases, *forged_arrays(add_means))]
+    cases = [good | change for change in (*cases, *forged_arrays(with_means))]
     cases.append(good | {"foreign": np.zeros(3)})
     for name in good:
         cases.append({key: array for key, array in good.items() if key != name})
@@ -246,11 +246,11 @@ def test_forged_arrays_are_refused(known, path):
             Taxonomy.load(path)
 
 
-def test_numpy_reads_the_file_without_pickles(add_means, bare, path):
-    add_means.save(path)
+def test_numpy_reads_the_file_without_pickles(with_means, bare, path):
+    with_means.save(path)
     with np.load(path, allow_pickle=False) as arrays:
-        np.testing.assert_array_equal(arrays["order"], add_means.order)
-        np.testing.assert_array_equal(arrays["means"], add_means.means)
+        np.testing.assert_array_equal(arrays["order"], with_means.order)
+        np.testing.assert_array_equal(arrays["means"], with_means.means)
         shapes = [arrays[name].shape for name in ("weights", "centers", "offsets")]
         assert shapes == [(5, 2), (2, 2), (5,)]
         assert json.loads(str(arrays["meta"]))["version"] == 1

@@ -55,7 +55,7 @@ def random_rule(rng, n_children):
     return LinearRule(*(rng.normal(size=size) for size in ((n_children, 2), 2, n_children)))
 
 
-def test_rules_by_hand(add_means):
+def test_rules_by_hand(with_means):
     """Margins in units of those at the means of the children, two ways and more."""
     rng = np.random.default_rng(0)
     builder = TreeBuilder(12)  # not split in the order of its nodes
@@ -63,7 +63,7 @@ def test_rules_by_hand(add_means):
     for node, labels in ((3, [0, 1, 1]), (1, [0, 1, 0, 2]), (5, [0, 1]), (2, [0, 1, 0, 1, 1])):
         builder.add_split(node, labels, random_rule(rng, max(labels) + 1))
     other = builder.freeze(means=rng.normal(size=(builder.n_nodes, 2)))
-    for taxonomy in (add_means, other):
+    for taxonomy in (with_means, other):
         X = rng.normal(size=(60, 2)) * 3
         expected = [softmax(scores_by_hand(taxonomy, x), TEMPERATURE) for x in X]
         np.testing.assert_allclose(taxonomy.predict_proba(X), expected)
@@ -98,9 +98,9 @@ def test_ties_go_to_the_first_leaf():
     assert (P.argmax(axis=1) == 0).all()
 
 
-def test_units_do_not_matter(add_means):
+def test_units_do_not_matter(with_means):
     X = np.random.default_rng(0).normal(size=(30, 2))
-    ruled = dataclasses.replace(add_means, temperature=0.7)
+    ruled = dataclasses.replace(with_means, temperature=0.7)
     grown = [
         rule and LinearRule(rule.weights * 1e6, rule.center, rule.offsets * 1e6)
         for rule in ruled.rules
@@ -125,12 +125,12 @@ def test_trees_without_means_are_read_as_k_means():
     assert 0.3 < found[0].max(axis=1).mean() < 0.95
 
 
-def test_memory_is_bounded(add_means, chain, monkeypatch):
+def test_memory_is_bounded(with_means, chain, monkeypatch):
     X = np.random.default_rng(0).normal(size=(40, 2))
-    whole = add_means.predict_proba(X)
+    whole = with_means.predict_proba(X)
     monkeypatch.setattr(_probabilities, "BLOCK", 13)
     monkeypatch.setattr(_probabilities, "ROWS", 1)
-    np.testing.assert_allclose(add_means.predict_proba(X), whole, rtol=1e-12)
+    np.testing.assert_allclose(with_means.predict_proba(X), whole, rtol=1e-12)
     P = chain.predict_proba([[1.0], [-1.0], [0.0]])  # thousands of levels
     np.testing.assert_array_equal(P.argmax(axis=1), [3000, 0, 0])
 
@@ -144,26 +144,26 @@ def test_rows_stay_where_names_alone_differ():
     assert stays(np.array([0, 1, 2]), np.array([0, 0, 0])).sum() == 1
 
 
-def test_a_temperature_that_fits(add_means):
+def test_a_temperature_that_fits(with_means):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
-    heats, labels = [], (add_means.predict(X) + 1) % 4  # other names, the same clusters
+    heats, labels = [], (with_means.predict(X) + 1) % 4  # other names, the same clusters
     for wrong in (0.6, 0.4, 0.1, 0.0):
         others = np.where(rng.random(300) < wrong, rng.integers(0, 4, 300), labels)
-        stayed = stays(add_means.predict(X), others).mean()
-        found = calibrate(add_means, X, [others] * 2)
+        stayed = stays(with_means.predict(X), others).mean()
+        found = calibrate(with_means, X, [others] * 2)
         mean = found.predict_proba(X).max(axis=1).mean()
         assert mean == pytest.approx(stayed, abs=0.02)
         heats.append(found.temperature)
     assert heats == sorted(heats, reverse=True)
-    assert calibrate(add_means, X, []) is add_means
-    single = add_means.prune(1)
+    assert calibrate(with_means, X, []) is with_means
+    single = with_means.prune(1)
     assert calibrate(single, X, [np.zeros(300, dtype=int)]) is single
     np.testing.assert_array_equal(single.predict_proba(X), np.ones((300, 1)))
 
 
-def test_the_temperature_is_kept(add_means, same, tmp_path):
-    taxonomy = dataclasses.replace(add_means, temperature=1.25)
+def test_the_temperature_is_kept(with_means, same, tmp_path):
+    taxonomy = dataclasses.replace(with_means, temperature=1.25)
     taxonomy.save(tmp_path / "tree")
     same(taxonomy, Taxonomy.load(tmp_path / "tree"))
     assert (
@@ -171,14 +171,14 @@ def test_the_temperature_is_kept(add_means, same, tmp_path):
     )
     for bad in (0.0, -1.0, np.inf, np.nan, 2, "1"):
         with pytest.raises(ValueError, match="temperature must be None or a positive"):
-            dataclasses.replace(add_means, temperature=bad)
+            dataclasses.replace(with_means, temperature=bad)
 
 
-def test_what_is_refused_as_in_predict(bare, add_means, refused):
+def test_what_is_refused_as_in_predict(bare, with_means, refused):
     with pytest.raises(ValueError, match="made from labels or merges alone"):
         bare.predict_proba(np.zeros((2, 2)))
     cases = [(np.zeros((2, 3)), "3 features"), ([[np.nan, 0]], "NaN"), ([1.0], "two dim")]
-    refused(add_means.predict_proba, cases)
+    refused(with_means.predict_proba, cases)
     refused(
-        add_means.node_proba, [(np.ones((2, 3)), "each of 4 leaves"), ([1.0], "of 4 leaves")]
+        with_means.node_proba, [(np.ones((2, 3)), "each of 4 leaves"), ([1.0], "of 4 leaves")]
     )

@@ -114,16 +114,16 @@ def test_columns_that_do_not_vary():
     np.testing.assert_allclose(taxonomy.means[:, -1], 7.0)
 
 
-def test_trees_without_rules_or_means(bare, add_means, same):
+def test_trees_without_rules_or_means(bare, with_means, same):
     same(bare, bare.unscale([1.0, 2.0], [3.0, 4.0]))
     same(bare, bare.unscale(np.zeros(7), np.ones(7)))  # nothing would be scaled
-    only_means = dataclasses.replace(bare, means=add_means.means)
+    only_means = dataclasses.replace(bare, means=with_means.means)
     moved = only_means.unscale([1.0, 2.0], [3.0, 4.0])
-    np.testing.assert_allclose(moved.means, add_means.means * [3.0, 4.0] + [1.0, 2.0])
+    np.testing.assert_allclose(moved.means, with_means.means * [3.0, 4.0] + [1.0, 2.0])
     assert from_labels([0, 0]).unscale([0.0], [1.0]).n_leaves == 1
 
 
-def test_what_is_no_scaling(known, add_means, bare, refused):
+def test_what_is_no_scaling(known, with_means, bare, refused):
     cases = [
         (([0.0], [1.0, 1.0]), r"shape \(2,\).*got \(1,\) and \(2,\)"),
         (([0.0, 0.0], [1.0] * 3), r"shape \(2,\).*got \(2,\) and \(3,\)"),
@@ -139,8 +139,8 @@ def test_what_is_no_scaling(known, add_means, bare, refused):
         (([0.0, 0.0], [1.0, -1.0]), "every scale positive"),
         ((["a", "b"], [1.0, 1.0]), "could not convert"),
     ]
-    only_means = dataclasses.replace(bare, means=add_means.means)
-    for taxonomy in (known, add_means, only_means):
+    only_means = dataclasses.replace(bare, means=with_means.means)
+    for taxonomy in (known, with_means, only_means):
         refused(lambda given, taxonomy=taxonomy: taxonomy.unscale(*given), cases)
     told = [((np.zeros(3), np.ones(4)), r"got \(3,\) and \(4,\)")]
     refused(lambda given: bare.unscale(*given), [*told, ((0.0, 1.0), "one number per feature")])

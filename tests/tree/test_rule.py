@@ -51,21 +51,21 @@ def test_a_rule_is_frozen_and_owns_its_arrays():
 def test_what_is_no_rule_is_refused(refused):
     ones = np.ones((2, 2))
     cases = [
-        ((np.ones(2), np.ones(2)), "shape"),
-        ((np.ones((2, 3)), np.ones(2)), "shape"),
-        ((np.ones((1, 2)), np.ones(2)), "two targets"),
-        ((np.ones((2, 0)), np.ones(0)), "one feature"),
-        ((ones.astype("float32"), np.ones(2)), "both"),
-        ((ones.astype(int), np.ones(2, int)), "float32"),
-        ((np.full((2, 2), "a"), np.full(2, "a")), "float32"),
-        ((ones * np.nan, np.ones(2)), "finite"),
-        ((ones, np.full(2, np.inf)), "finite"),
-        ((ones, np.ones(2), np.zeros(3)), r"\(2,\) for these weights, got \(3,\)"),
-        ((ones, np.ones(2), np.zeros((2, 1))), "shape"),
-        ((ones, np.ones(2), 0.0), "shape"),
-        ((ones, np.ones(2), np.zeros(2, "float32")), "must be float64, .* got float32"),
-        ((ones, np.ones(2), [1, 2]), "must be float64"),
-        ((ones, np.ones(2), np.array([0, np.inf])), "finite"),
+        (np.ones(2), np.ones(2)),
+        (np.ones((2, 3)), np.ones(2)),
+        (np.ones((1, 2)), np.ones(2)),
+        (np.ones((2, 0)), np.ones(0)),
+        (ones.astype("float32"), np.ones(2)),
+        (ones.astype(int), np.ones(2, int)),
+        (np.full((2, 2), "a"), np.full(2, "a")),
+        (ones * np.nan, np.ones(2)),
+        (ones, np.full(2, np.inf)),
+        (ones, np.ones(2), np.zeros(3)),
+        (ones, np.ones(2), np.zeros((2, 1))),
+        (ones, np.ones(2), 0.0),
+        (ones, np.ones(2), np.zeros(2, "float32")),
+        (ones, np.ones(2), [1, 2]),
+        (ones, np.ones(2), np.array([0, np.inf])),
     ]
     refused(lambda parts: LinearRule(*parts), cases)
 
@@ -90,13 +90,13 @@ def test_the_nearest_point():
 
 def test_points_that_make_no_rule(refused):
     cases = [
-        (np.zeros(3), "shape"),
-        (np.zeros((0, 3)), "shape"),
-        (np.zeros((2, 3), int), "float32 or float64"),
-        (np.zeros((1, 3)), "two targets"),
-        (np.full((2, 3), np.nan), "finite"),
-        (np.array([[1e200], [-1e200]]), "finite"),
-        (np.array([[3e38], [-3e38]], dtype="float32"), "finite"),
+        np.zeros(3),
+        np.zeros((0, 3)),
+        np.zeros((2, 3), int),
+        np.zeros((1, 3)),
+        np.full((2, 3), np.nan),
+        np.array([[1e200], [-1e200]]),
+        np.array([[3e38], [-3e38]], dtype="float32"),
     ]
     refused(LinearRule.nearest, cases)
 

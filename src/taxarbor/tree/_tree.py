@@ -1,7 +1,7 @@
 """The tree of clusters: its structure and rules, how to move in it, how to cut it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, SupportsIndex, final
 
 import numpy as np
@@ -128,6 +128,10 @@ class Tree:
     def __repr__(self) -> str:
         sizes = f"n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height}"
         return f"Tree({sizes})"
+
+    # Arrays forget in a pickle that they are read-only: build the copy anew.
+    def __reduce__(self) -> tuple[type["Tree"], tuple[object, ...]]:
+        return Tree, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     @property
     def root(self) -> int:

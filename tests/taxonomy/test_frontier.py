@@ -40,45 +40,53 @@ def grow(seed, n_leaves=None, n_rows=400, dtype="float64"):
         offsets = rng.normal(size=len(frontier)) / 4
         parts = (W, np.zeros(N_FEATURES), offsets)
         builder.explain(node, LinearRule(*(part.astype(dtype) for part in parts)))
-    tree = builder.freeze()
-    tree = regroup(drop_rows(tree), tree.predict(X))
-    return add_means(tree, X, tree.labels), X
+    taxonomy = builder.freeze()
+    taxonomy = regroup(drop_rows(taxonomy), taxonomy.predict(X))
+    return add_means(taxonomy, X, taxonomy.tree.labels), X
 
 
-def walk_down(tree, node, ruled):
+def walk_down(taxonomy, node, ruled):
     """Return the frontier of a node, by recursion."""
     found = []
-    for child in tree.children(node):
-        is_end = child in ruled or not tree.children(child)
-        found += [child] if is_end else walk_down(tree, child, ruled)
+    for child in taxonomy.tree.children(node):
+        is_end = child in ruled or not taxonomy.tree.children(child)
+        found += [child] if is_end else walk_down(taxonomy, child, ruled)
     return found
 
 
-def ruled_nodes(tree):
-    return {node for node, rule in enumerate(tree.rules) if rule is not None}
+def ruled_nodes(taxonomy):
+    return {node for node, rule in enumerate(taxonomy.tree.rules) if rule is not None}
 
 
-def route(tree, x):
+def route(taxonomy, x):
     """Return the leaf of a row by brute force."""
-    node, ruled = tree.root, ruled_nodes(tree)
-    while tree.children(node):
-        rule = tree.rules[node]
+    node, ruled = taxonomy.tree.root, ruled_nodes(taxonomy)
+    while taxonomy.tree.children(node):
+        rule = taxonomy.tree.rules[node]
         best = ((x - rule.center) @ rule.weights.T + rule.offsets).argmax()
-        node = walk_down(tree, node, ruled)[rule.targets[best]]
+        node = walk_down(taxonomy, node, ruled)[rule.targets[best]]
     return node
 
 
 def test_who_decides_and_among_what(four_clusters, three_nodes):
-    tree, _ = four_clusters
-    assert tree.frontier(0) == (3, 4, 5, 6) == tuple(tree.leaves)
-    assert [tree.decided_by(node) for node in range(7)] == [0, 0, 0, None, None, None, None]
-    assert tree.n_features_used.tolist() == [2, 0, 0, 0, 0, 0, 0]
-    tree, _ = three_nodes
-    assert [tree.frontier(node) for node in range(4)] == [(3, 4, 2), (), (5, 6), ()]
-    assert [tree.decided_by(node) for node in range(4)] == [0, 0, 2, None]
-    bare = dataclasses.replace(tree, rules=(None,) * 7)
+    taxonomy, _ = four_clusters
+    assert taxonomy.tree.frontier(0) == (3, 4, 5, 6) == tuple(taxonomy.tree.leaves)
+    assert [taxonomy.tree.decided_by(node) for node in range(7)] == [
+        0,
+        0,
+        0,
+        None,
+        None,
+        None,
+        None,
+    ]
+    assert taxonomy.n_features_used.tolist() == [2, 0, 0, 0, 0, 0, 0]
+    taxonomy, _ = three_nodes
+    assert [taxonomy.tree.frontier(node) for node in range(4)] == [(3, 4, 2), (), (5, 6), ()]
+    assert [taxonomy.tree.decided_by(node) for node in range(4)] == [0, 0, 2, None]
+    bare = dataclasses.replace(taxonomy, rules=(None,) * 7)
     assert [bare.decided_by(0), bare.frontier(0)] == [None, ()]
-    for method in (tree.decided_by, tree.frontier):
+    for method in (taxonomy.tree.decided_by, taxonomy.tree.frontier):
         with pytest.raises(IndexError, match="there is no node 7"):
             method(7)
 
@@ -100,8 +108,8 @@ def test_targets_that_make_no_rule(refused):
 
 
 def test_rules_that_do_not_fit_the_tree(refused, three_nodes):
-    tree, _ = three_nodes
-    root, _, other = tree.rules[:3]
+    taxonomy, _ = three_nodes
+    root, _, other = taxonomy.tree.rules[:3]
     none = [None] * 4
     cases = [
         ((root, None, None, *none), "that of node 0"),
@@ -111,39 +119,43 @@ def test_rules_that_do_not_fit_the_tree(refused, three_nodes):
         ((None, None, other, *none), "the root must have a rule"),
         ((root, None, other, *none[1:], other), "a leaf must have no rule"),
     ]
-    refused(lambda rules: dataclasses.replace(tree, rules=rules), cases)
+    refused(lambda rules: dataclasses.replace(taxonomy, rules=rules), cases)
 
 
 def test_rows_go_where_the_best_scores_lead():
     for seed in SEEDS:
         for dtype in ("float64", "float32"):
-            tree, X = grow(seed, dtype=dtype)
-            ruled = ruled_nodes(tree)
+            taxonomy, X = grow(seed, dtype=dtype)
+            ruled = ruled_nodes(taxonomy)
             for node in ruled:
-                assert list(tree.frontier(node)) == walk_down(tree, node, ruled)
-            assert tree.leaves[tree.predict(X)].tolist() == [route(tree, x) for x in X]
-            assert tree.predict(X).tolist() == tree.labels.tolist()
+                assert list(taxonomy.tree.frontier(node)) == walk_down(taxonomy, node, ruled)
+            assert taxonomy.tree.leaves[taxonomy.predict(X)].tolist() == [
+                route(taxonomy, x) for x in X
+            ]
+            assert taxonomy.predict(X).tolist() == taxonomy.tree.labels.tolist()
 
 
 def test_a_path_has_the_nodes_in_between(four_clusters):
-    tree, X = four_clusters
-    visits = tree.decision_path(X).toarray()
+    taxonomy, X = four_clusters
+    visits = taxonomy.decision_path(X).toarray()
     assert visits.sum(axis=1).tolist() == [3] * 20
-    assert (visits.nonzero()[1].reshape(20, 3)[:, 2] == tree.leaves[tree.labels]).all()
+    assert (
+        visits.nonzero()[1].reshape(20, 3)[:, 2] == taxonomy.tree.leaves[taxonomy.tree.labels]
+    ).all()
 
 
 def test_a_pruned_tree_sends_rows_to_the_nodes_that_are_left():
     n_merged = 0
     for seed in SEEDS:
-        tree, X = grow(seed)
+        taxonomy, X = grow(seed)
         new = np.random.default_rng(seed).normal(size=(200, N_FEATURES))
-        cuts = [{"n_clusters": k} for k in range(1, tree.n_leaves + 1)]
-        cuts += [{"depth": depth} for depth in range(tree.height + 1)]
+        cuts = [{"n_clusters": k} for k in range(1, taxonomy.tree.n_leaves + 1)]
+        cuts += [{"depth": depth} for depth in range(taxonomy.tree.height + 1)]
         for cut in cuts:
-            pruned = tree.prune(**cut)
-            assert (pruned.predict(X) == tree.cut(**cut)).all()
+            pruned = taxonomy.prune(**cut)
+            assert (pruned.predict(X) == taxonomy.cut(**cut)).all()
             # New rows: the leaf of the whole tree lies in that of the pruned one.
-            begins = tree.start[tree.leaves[tree.predict(new)]]
+            begins = taxonomy.tree.start[taxonomy.tree.leaves[taxonomy.predict(new)]]
             ends = pruned.stop[pruned.leaves]
             assert (pruned.predict(new) == np.searchsorted(ends, begins, "right")).all()
             n_merged += any(r is not None and r.n_scores > r.n_targets for r in pruned.rules)
@@ -157,8 +169,8 @@ def test_a_pruned_tree_sends_rows_to_the_nodes_that_are_left():
 
 def test_probabilities_are_highest_where_rows_go():
     for seed in SEEDS:
-        tree, X = grow(seed)
-        for one in (tree, dataclasses.replace(tree, means=None)):
+        taxonomy, X = grow(seed)
+        for one in (taxonomy, dataclasses.replace(taxonomy, means=None)):
             P = one.predict_proba(X)
             assert (P.argmax(axis=1) == one.predict(X)).all()
             np.testing.assert_allclose(P.sum(axis=1), 1.0)
@@ -169,10 +181,10 @@ def test_probabilities_are_highest_where_rows_go():
 
 
 def test_probabilities_of_one_rule_are_a_softmax_of_its_margins(four_clusters):
-    tree, X = four_clusters
-    tree = dataclasses.replace(tree, temperature=1.0)
-    P = np.log(tree.predict_proba(X))
-    rule = tree.rules[0]
+    taxonomy, X = four_clusters
+    taxonomy = dataclasses.replace(taxonomy, temperature=1.0)
+    P = np.log(taxonomy.predict_proba(X))
+    rule = taxonomy.tree.rules[0]
     scores = (X - rule.center) @ rule.weights.T + rule.offsets
     lost = np.sort(scores, axis=1)[:, :-1] - scores.max(axis=1, keepdims=True)
     found = np.sort(P, axis=1)[:, :-1]
@@ -182,9 +194,9 @@ def test_probabilities_of_one_rule_are_a_softmax_of_its_margins(four_clusters):
 
 def test_files_and_json_hold_the_frontier(tmp_path, same):
     for seed in SEEDS:
-        tree, _ = grow(seed)
-        pruned = tree.prune(max(2, tree.n_leaves // 2))
-        for one in (tree, pruned):
+        taxonomy, _ = grow(seed)
+        pruned = taxonomy.prune(max(2, taxonomy.tree.n_leaves // 2))
+        for one in (taxonomy, pruned):
             one.save(tmp_path / "tree")
             same(Taxonomy.load(tmp_path / "tree"), one)
             for node in json.loads(to_json(one))["nodes"]:
@@ -196,8 +208,8 @@ def test_files_and_json_hold_the_frontier(tmp_path, same):
 
 
 def test_damaged_rules_are_refused(tmp_path, refused, three_nodes):
-    tree, _ = three_nodes
-    state = tree.__getstate__()
+    taxonomy, _ = three_nodes
+    state = taxonomy.__getstate__()
     cases = [
         ({"rule_nodes": np.array([0, 0])}, "rule_nodes"),
         ({"rule_nodes": np.array([0, 7])}, "rule_nodes"),
@@ -218,51 +230,57 @@ def test_damaged_rules_are_refused(tmp_path, refused, three_nodes):
 
 def test_leaves_drop_rows_go_and_other_rows_stay_where_they_were():
     for seed in SEEDS:
-        tree, X = grow(seed)
+        taxonomy, X = grow(seed)
         rng = np.random.default_rng(seed)
         for _ in range(8):
-            left = rng.random(tree.n_leaves) < rng.random()
-            left[rng.integers(tree.n_leaves)] = True
-            smaller = resize(tree, np.where(left, 3, 0))
+            left = rng.random(taxonomy.tree.n_leaves) < rng.random()
+            left[rng.integers(taxonomy.tree.n_leaves)] = True
+            smaller = resize(taxonomy, np.where(left, 3, 0))
             assert smaller.n_leaves == left.sum()
             new_label = np.cumsum(left) - 1
-            rows = left[tree.labels]
-            assert (smaller.predict(X[rows]) == new_label[tree.labels[rows]]).all()
-            again = regroup(drop_rows(tree), tree.labels[rows])
+            rows = left[taxonomy.tree.labels]
+            assert (smaller.predict(X[rows]) == new_label[taxonomy.tree.labels[rows]]).all()
+            again = regroup(drop_rows(taxonomy), taxonomy.tree.labels[rows])
             assert again.labels.tolist() == again.predict(X[rows]).tolist()
 
 
-def mean_weights(tree, node, decider):
+def mean_weights(taxonomy, node, decider):
     """Return the mean of the weights of a rule that lead below a node, by rows."""
-    rule, total, n_rows = tree.rules[decider], np.zeros(N_FEATURES), 0
-    for place, below in enumerate(tree.frontier(decider)):
-        if node in tree.path(below):
-            total += tree.sizes[below] * rule.weights[rule.targets == place].mean(axis=0)
-            n_rows += tree.sizes[below]
+    rule, total, n_rows = taxonomy.tree.rules[decider], np.zeros(N_FEATURES), 0
+    for place, below in enumerate(taxonomy.tree.frontier(decider)):
+        if node in taxonomy.tree.path(below):
+            total += taxonomy.tree.sizes[below] * rule.weights[rule.targets == place].mean(
+                axis=0
+            )
+            n_rows += taxonomy.tree.sizes[below]
     return total / n_rows
 
 
 def test_reasons_are_the_mean_weights_below_a_node():
     for seed in SEEDS:
-        tree, X = grow(seed)
-        tree = tree.prune(max(2, tree.n_leaves - seed % 3))
-        for node in range(1, tree.n_nodes):
-            parent = tree.parent(node)
-            decider = tree.decided_by(parent)
-            is_plain = tree.rules[decider].n_scores == len(tree.children(parent))
+        taxonomy, X = grow(seed)
+        taxonomy = taxonomy.prune(max(2, taxonomy.tree.n_leaves - seed % 3))
+        for node in range(1, taxonomy.tree.n_nodes):
+            parent = taxonomy.tree.parent(node)
+            decider = taxonomy.tree.decided_by(parent)
+            is_plain = taxonomy.tree.rules[decider].n_scores == len(
+                taxonomy.tree.children(parent)
+            )
             is_plain = is_plain and decider == parent
             if is_plain:
                 continue  # as before: tested with other reasons
-            contrast = mean_weights(tree, node, decider) - mean_weights(tree, parent, decider)
-            rest = np.setdiff1d(tree.rows(parent), tree.rows(node))
-            gap = X[tree.rows(node)].mean(axis=0) - X[rest].mean(axis=0)
+            contrast = mean_weights(taxonomy, node, decider) - mean_weights(
+                taxonomy, parent, decider
+            )
+            rest = np.setdiff1d(taxonomy.tree.rows(parent), taxonomy.tree.rows(node))
+            gap = X[taxonomy.tree.rows(node)].mean(axis=0) - X[rest].mean(axis=0)
             gains = contrast * gap
-            for reason in tree.reasons(node, None):
+            for reason in taxonomy.reasons(node, None):
                 at = reason.feature
                 assert reason.weight == pytest.approx(contrast[at], rel=1e-9)
                 assert reason.share == pytest.approx(gains[at] / gains[gains > 0].sum())
                 assert (reason.threshold, reason.takes_threshold) == (None, False)
-            for reason in tree.reasons(node):
+            for reason in taxonomy.reasons(node):
                 assert np.sign(gap[reason.feature]) == reason.sign
 
 
@@ -274,9 +292,9 @@ def test_one_feature_has_no_threshold_where_the_rule_looks_further():
     for node in (1, 2):
         builder.add_split(node, np.arange(8) // 4)
     builder.explain(0, LinearRule.nearest(np.array([[0.0], [1.0], [5.0], [6.0]])))
-    tree = builder.freeze(feature_names=["age"])
-    tree = add_means(tree, X, tree.labels)
-    for one in (tree, tree.prune(3), tree.prune(2)):
+    taxonomy = builder.freeze(feature_names=["age"])
+    taxonomy = add_means(taxonomy, X, taxonomy.tree.labels)
+    for one in (taxonomy, taxonomy.prune(3), taxonomy.prune(2)):
         for node in range(1, one.n_nodes):
             (reason,) = one.reasons(node)
             assert str(reason) in ("lower age", "higher age")
@@ -284,25 +302,25 @@ def test_one_feature_has_no_threshold_where_the_rule_looks_further():
 
 
 def test_rows_of_no_weight_have_reasons_as_well(four_clusters):
-    tree, _ = four_clusters
+    taxonomy, _ = four_clusters
     weights = np.where(np.arange(20) < 5, 0.0, 1.0)
     for node in (1, 3, 4):
-        (first, *_) = dataclasses.replace(tree, weights=weights).reasons(node, None)
+        (first, *_) = dataclasses.replace(taxonomy, weights=weights).reasons(node, None)
         assert np.isfinite([first.weight, first.share]).all()
 
 
 def test_words_say_what_a_rule_chooses_among(four_clusters, three_nodes):
-    tree, _ = four_clusters
+    taxonomy, _ = four_clusters
     words = "(its rule chooses among 4 clusters by 2 features)"
-    assert tree.to_text().splitlines()[0].endswith(words)
-    assert tree.to_text().count("its rule") == 1
-    assert words in tree._repr_html_()
-    assert words[1:-1] in to_dot(tree)
-    assert "lower a" in tree.to_text().splitlines()[1]
-    tree, _ = three_nodes
-    assert "(its rule chooses among 3 nodes by 2 features)" in tree.to_text()
-    assert tree.to_text().count("its rule") == 1
-    assert "its rule" not in tree.prune(2).to_text()
+    assert taxonomy.to_text().splitlines()[0].endswith(words)
+    assert taxonomy.to_text().count("its rule") == 1
+    assert words in taxonomy._repr_html_()
+    assert words[1:-1] in to_dot(taxonomy)
+    assert "lower a" in taxonomy.to_text().splitlines()[1]
+    taxonomy, _ = three_nodes
+    assert "(its rule chooses among 3 nodes by 2 features)" in taxonomy.to_text()
+    assert taxonomy.to_text().count("its rule") == 1
+    assert "its rule" not in taxonomy.prune(2).to_text()
 
 
 def test_a_large_tree_in_a_notebook_speaks_of_the_whole_one():
@@ -311,8 +329,8 @@ def test_a_large_tree_in_a_notebook_speaks_of_the_whole_one():
         builder.cut(node, [builder._nodes[node].start + 1])
     W = np.random.default_rng(0).normal(size=(130, 3))
     builder.explain(0, LinearRule(W, np.zeros(3)))
-    tree = builder.freeze()
-    assert "its rule chooses among 130 clusters by 3 features" in tree._repr_html_()
+    taxonomy = builder.freeze()
+    assert "its rule chooses among 130 clusters by 3 features" in taxonomy._repr_html_()
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
@@ -321,17 +339,19 @@ def test_words_are_true_of_the_rows_of_tables(make_cars):
     n_seen = 0
     for seed in range(3):
         table = make_cars(seed, 300)
-        tree = Taxarbor(8, random_state=0).fit(table).taxonomy_
-        points = tree.means[tree.leaves]
+        taxonomy = Taxarbor(8, random_state=0).fit(table).taxonomy_
+        points = taxonomy.means[taxonomy.tree.leaves]
         scale = np.where(points.std(axis=0) > 0, points.std(axis=0), 1.0)
         rule = LinearRule.nearest(points / scale)
         rule = LinearRule(rule.weights / scale, rule.center * scale, rule.offsets)
-        tree = dataclasses.replace(tree, rules=(rule, *[None] * (tree.n_nodes - 1)))
-        tree = tree.prune(6).attach(table)
-        for node in range(1, tree.n_nodes):
-            rows = tree.rows(node)
-            rest = np.setdiff1d(tree.rows(tree.parent(node)), rows)
-            for reason in tree.reasons(node):
+        taxonomy = dataclasses.replace(
+            taxonomy, rules=(rule, *[None] * (taxonomy.tree.n_nodes - 1))
+        )
+        taxonomy = taxonomy.prune(6).attach(table)
+        for node in range(1, taxonomy.tree.n_nodes):
+            rows = taxonomy.tree.rows(node)
+            rest = np.setdiff1d(taxonomy.tree.rows(taxonomy.tree.parent(node)), rows)
+            for reason in taxonomy.reasons(node):
                 column, words = table[reason.name], reason.categories
                 assert reason.threshold is None
                 if words in (("known",), ("unknown",)):

@@ -1,0 +1,161 @@
+"""The taxonomy: what stands beside the tree, and copies, prunings and names of it all."""
+
+import copy
+import dataclasses
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import skops.io
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from taxarbor import HMMC, Taxarbor, Taxonomy
+from taxarbor.plot import plot_tree
+from taxarbor.taxonomy._taxonomy import taxonomy_of
+from tests.tree.test_tree import limits_of
+
+
+def test_parts_of_the_known_tree(known, bare):
+    assert repr(known) == "Taxonomy(n_rows=10, n_leaves=4, height=2)"
+    assert known.n_features_used.tolist() == [2, 0, 1, 0, 0, 0]
+    assert bare.n_features_used.tolist() == [0] * 6
+    with pytest.raises(ValueError, match="read-only"):
+        known.n_features_used[0] = 1
+    with pytest.raises(AttributeError):
+        known.tree = bare.tree
+
+
+def test_the_number_of_features_is_known_where_anything_tells(bare, with_means):
+    unnamed = Taxonomy(dataclasses.replace(bare.tree, feature_names=None))
+    assert (bare.n_features, unnamed.n_features) == (2, None)
+    assert dataclasses.replace(unnamed, means=np.zeros((6, 7))).n_features == 7
+    assert with_means.prune(1).n_features == 2
+
+
+def test_other_names_change_nothing_else(with_means, same, refused):
+    renamed = with_means.rename_features(["x", 7])
+    assert renamed.feature_names == ("x", "7")
+    assert with_means.feature_names == ("a", "b")
+    same(with_means, renamed.rename_features(np.array(["a", "b"])))
+    refused(with_means.rename_features, [list("abc"[:n]) for n in (0, 1, 3)])
+    with pytest.raises(TypeError, match="names"):
+        with_means.rename_features("ab")
+
+
+def test_the_arrays_given_stay_their_owners(known):
+    means = np.ones((6, 2))
+    taxonomy = dataclasses.replace(known, means=means)
+    means[:] = 7
+    assert (taxonomy.means == 1).all()
+    with pytest.raises(ValueError, match="read-only"):
+        taxonomy.means[0] = 2.0
+
+
+def by_skops(taxonomy):
+    data = skops.io.dumps({"taxonomy": taxonomy})
+    trusted = ["taxarbor.taxonomy._taxonomy.Taxonomy"]
+    return skops.io.loads(data, trusted=trusted)["taxonomy"]
+
+
+def by_joblib(taxonomy):
+    file = io.BytesIO()
+    joblib.dump(taxonomy, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+def by_pickle(taxonomy, protocol=None):
+    return pickle.loads(pickle.dumps(taxonomy, protocol))
+
+
+def test_copies_are_the_same(known, bare, with_means, chain, same):
+    by_columns = dataclasses.replace(with_means, means=np.asfortranarray(with_means.means))
+    for again in (copy.copy, copy.deepcopy, by_pickle, by_joblib, by_skops):
+        for taxonomy in (known, bare, with_means):
+            same(taxonomy, again(taxonomy))
+        same(with_means, again(by_columns))
+    same(with_means, by_pickle(with_means, 2))
+    same(Taxonomy(chain), by_pickle(Taxonomy(chain)))
+
+
+@given(data=st.data())
+def test_pickles_change_nothing(trees, same, data):
+    taxonomy = data.draw(trees)
+    same(taxonomy, by_pickle(taxonomy))
+
+
+def test_parts_that_do_not_fit_are_refused(known, with_means, assessed, refused):
+    means, stability = np.zeros((6, 2)), assessed.stability
+    faults = {
+        "means": [
+            *(means[:5], 0.0, means[:, 0], [], np.full((6, 2), "a"), means.astype("f4")),
+            *(means.astype(kind) for kind in ("int64", "float16", "complex128", "object")),
+            *(np.zeros((6, 3)), means + np.nan, means - np.inf),
+        ],
+        "two_values": [np.zeros((3, 2)), np.ones((2, 2)), [[0.0, np.inf], [0.0, 1.0]]],
+        "missing": [np.zeros((6, 2)), np.zeros(6)],
+        "temperature": [0.0, -1.0, np.inf, np.nan, 1],
+        "made_by": ["Taxarbor"],
+        "stability": [
+            dataclasses.replace(stability, **change)
+            for change in (
+                *({"n_refits": n} for n in (0, 2.0, 3)),
+                *({"n_recovered": counts} for counts in (np.arange(5), np.full(6, 21))),
+                *({"left_out": shares} for shares in (np.ones(5), np.full(6, 1.5))),
+                *({"rows": shares} for shares in (np.ones(9), -np.ones(10))),
+                {"n_feature_recovered": stability.n_feature_recovered[1:]},
+            )
+        ],
+    }
+    cases = [{name: bad} for name, values in faults.items() for bad in values]
+    for taxonomy in (known, with_means):
+        refused(lambda change, t=taxonomy: dataclasses.replace(t, **change), cases)
+
+
+def test_the_taxonomy_of_a_model():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    model = Taxarbor(3, random_state=0)
+    for unfitted in (model, make_pipeline(StandardScaler(), model)):
+        with pytest.raises(NotFittedError):
+            plot_tree(unfitted)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X)
+    assert taxonomy_of(model) is taxonomy_of(model.taxonomy_) is model.taxonomy_
+    with pytest.raises(TypeError, match="pipeline"):
+        plot_tree(pipeline)
+    for other in (KMeans(), KMeans(2, n_init=1).fit(X), None, X):
+        with pytest.raises(TypeError, match="fitted model"):
+            plot_tree(other)
+
+
+def test_pruned_nodes_keep_their_statistics(with_means, known):
+    pruned = with_means.prune(3)
+    np.testing.assert_array_equal(pruned.means, with_means.means[:4])
+    text = known.to_text(max_depth=1).replace("[2 clusters]", "[c1]").replace("c3", "c2")
+    assert known.prune(3).to_text() == text
+    for pruned in (with_means.prune(1), with_means.prune(depth=0)):
+        assert pruned.predict(np.ones((2, 2))).tolist() == [0, 0]
+
+
+@given(data=st.data())
+def test_pruned_trees_predict_the_cut_of_what_is_predicted(ruled_trees, data):
+    taxonomy = data.draw(ruled_trees)
+    tree = taxonomy.tree
+    X = np.random.default_rng(1).normal(scale=1e8, size=(30, taxonomy.n_features or 1))
+    # Of each leaf, the first of its rows: where the cut puts that, it puts the leaf.
+    first = tree.order[tree.start[tree.leaves]]
+    for limit in limits_of(tree):
+        expected = taxonomy.cut(**limit)[first][taxonomy.predict(X)]
+        np.testing.assert_array_equal(taxonomy.prune(**limit).predict(X), expected)
+
+
+def test_growing_less_predicts_as_pruning_does():
+    X = np.random.default_rng(2).normal(size=(90, 5))
+    large, small = (HMMC(n, random_state=0).fit(X).taxonomy_ for n in (9, 5))
+    np.testing.assert_array_equal(large.prune(5).predict(X), small.predict(X))
