@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._routing import add_means
 from taxarbor.tree import LinearRule, TreeBuilder
 
@@ -59,14 +60,15 @@ def four_clusters():
     centers = np.array([X[first : first + 5].mean(axis=0) for first in range(0, 20, 5)])
     builder.explain(0, LinearRule.nearest(centers))
     tree = builder.freeze(feature_names=["a", "b"])
-    return add_means(tree, X, tree.labels), X
+    return add_means(Taxonomy(tree), X, tree.labels), X
 
 
 @pytest.fixture(scope="session")
 def three_nodes(four_clusters):
     """The same, but the root chooses among three nodes, one of which has a rule of its own."""
-    tree, X = four_clusters
-    first, second, third, fourth = tree.means[tree.leaves]
-    root = LinearRule.nearest(np.array([first, second, tree.means[2]]))
+    taxonomy, X = four_clusters
+    first, second, third, fourth = taxonomy.means[taxonomy.tree.leaves]
+    root = LinearRule.nearest(np.array([first, second, taxonomy.means[2]]))
     rules = (root, None, LinearRule.nearest(np.array([third, fourth])), *[None] * 4)
-    return dataclasses.replace(tree, rules=rules), X
+    tree = dataclasses.replace(taxonomy.tree, rules=rules)
+    return dataclasses.replace(taxonomy, tree=tree), X

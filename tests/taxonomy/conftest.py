@@ -11,9 +11,9 @@ from taxarbor.rows import as_rows
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._reasons import find_two_values
 from taxarbor.taxonomy._stability import Curve
-from tests.tree.conftest import builder, chain, random_trees, refused, same
+from tests.tree.conftest import builder, make_chain, random_trees, refused, same
 
-__all__ = ["builder", "chain", "refused", "same"]
+__all__ = ["builder", "refused", "same"]
 
 
 @st.composite
@@ -107,3 +107,9 @@ def assessed(known):
         20, n_recovered, apart, n_recovered // 2, features, left_out, shares, curve
     )
     return dataclasses.replace(known, stability=stability, made_by={"estimator": "Taxarbor"})
+
+
+@pytest.fixture(scope="session")
+def chain():
+    """A taxonomy as deep as can be."""
+    return Taxonomy(make_chain())

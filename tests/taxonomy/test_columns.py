@@ -183,7 +183,7 @@ def test_files_and_pickles_keep_the_table(grown, same, tmp_path):
             assert str(copy) == str(taxonomy)
             assert (copy.predict(table) == taxonomy.predict(table)).all()
         pruned = taxonomy.prune(3)
-        np.testing.assert_array_equal(pruned.missing, taxonomy.missing[: pruned.n_nodes])
+        np.testing.assert_array_equal(pruned.missing, taxonomy.missing[: pruned.tree.n_nodes])
 
 
 def test_names_and_units_are_those_of_the_table(grown):
@@ -197,4 +197,4 @@ def test_names_and_units_are_those_of_the_table(grown):
     X = np.random.default_rng(0).normal(size=(40, 2))
     X[0, 0] = np.nan
     plain = fitted(Taxarbor(2, random_state=0), X)
-    assert plain.rename_features(["a", "b"]).feature_names == ["a", "b"]
+    assert plain.rename_features(["a", "b"]).feature_names == ("a", "b")

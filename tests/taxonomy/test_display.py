@@ -14,6 +14,7 @@ from sklearn.base import clone
 from taxarbor import HMMC, Taxarbor, load_animals
 from taxarbor._errors import printable
 from taxarbor.exchange import from_labels, from_linkage
+from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._text import count_leaves
 from taxarbor.tree import LinearRule, TreeBuilder
 
@@ -37,7 +38,7 @@ def named(names):
     builder = TreeBuilder(2)
     W = np.arange(1.0, 1 + len(names))
     builder.add_split(0, [0, 1], LinearRule(np.stack([W, -W]), np.zeros(len(names))))
-    return builder.freeze(feature_names=names)
+    return Taxonomy(builder.freeze(feature_names=names))
 
 
 def test_text(known, bare):
@@ -82,7 +83,9 @@ def test_text_without_names_and_of_equal_weights():
     W = np.array([[0.1, 1.0], [0.1, -1.0], [0.1, 0.0]])
     builder.add_split(0, [0, 1, 2], LinearRule(W, np.zeros(2)))
     told = [f"node {n + 1}: 1 row{words} [c{n}]" for n, words in enumerate(WORDS)]
-    assert builder.freeze().to_text().splitlines()[1:] == ["  " + line for line in told]
+    assert Taxonomy(builder.freeze()).to_text().splitlines()[1:] == [
+        "  " + line for line in told
+    ]
 
 
 def test_text_has_a_line_per_node(chain):
@@ -91,7 +94,7 @@ def test_text_has_a_line_per_node(chain):
         assert len(text.splitlines()) == 3
         text.encode("utf-8")
     assert chain.to_text().endswith("and 2,901 more clusters")
-    assert len(chain.to_text(max_nodes=10**9, n_top=0).splitlines()) == chain.n_nodes
+    assert len(chain.to_text(max_nodes=10**9, n_top=0).splitlines()) == chain.tree.n_nodes
 
 
 def test_words_and_counts(known):
@@ -143,8 +146,8 @@ def read(taxonomy):
 
 def test_html_of_the_known_tree(known, bare):
     page, told = read(known)
-    assert page.tags.count("b") == known.n_nodes
-    assert page.tags.count("details") == known.n_splits
+    assert page.tags.count("b") == known.tree.n_nodes
+    assert page.tags.count("details") == known.tree.n_splits
     assert told.startswith("Taxonomy(n_rows=10, n_leaves=4, height=2)")
     assert "cut to" not in told
     for text in (
@@ -155,10 +158,10 @@ def test_html_of_the_known_tree(known, bare):
         "higher a",
     ):
         assert text in told
-    page, told = read(TreeBuilder(1).freeze())
+    page, told = read(Taxonomy(TreeBuilder(1).freeze()))
     assert page.tags.count("b") == 1
     assert "1 row · c0" in told
-    assert read(bare)[0].tags.count("b") == bare.n_nodes
+    assert read(bare)[0].tags.count("b") == bare.tree.n_nodes
 
 
 def test_hostile_names_stay_text():
@@ -203,7 +206,8 @@ def test_of_a_wide_split_the_first_children_are_shown():
     for child in builder.add_split(0, np.arange(300) // 2):
         builder.add_split(child, [0, 1])
     assert re.search(
-        "cut to 100 of its clusters.*… and 100 more clusters", read(builder.freeze())[1]
+        "cut to 100 of its clusters.*… and 100 more clusters",
+        read(Taxonomy(builder.freeze()))[1],
     )
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import stat
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -35,10 +36,10 @@ def test_loading_what_was_saved_changes_nothing(trees, same, path, data):
 
 
 def test_trees_of_all_kinds(chain, bare, with_means, known, same, path):
-    others = [dataclasses.replace(with_means, rules=(None,) * 6)]
+    others = [dataclasses.replace(with_means, tree=bare.tree)]
     single = dataclasses.replace(bare, means=with_means.means.astype("float32"))
     by_columns = dataclasses.replace(with_means, means=np.asfortranarray(with_means.means))
-    others += [TreeBuilder(2).freeze(), by_columns]
+    others += [Taxonomy(TreeBuilder(2).freeze()), by_columns]
     for taxonomy in (chain, bare, with_means, *others, single, known):
         taxonomy.save(path)
         same(taxonomy, Taxonomy.load(path))
@@ -195,7 +196,7 @@ def test_forged_contents_are_refused(with_means, path):
     meta = json.loads(str(good["meta"]))
     texts = [*TEXTS, *(json.dumps(meta | change) for change in META)]
     cases = [{"meta": np.array(text)} for text in texts] + [{"meta": np.zeros(3)}]
-    cases = [good | change for change in (*cases, *forged_arrays(with_means))]
+    cases = [good | change for change in (*cases, *forged_arrays(with_means.tree))]
     cases.append(good | {"foreign": np.zeros(3)})
     for name in good:
         cases.append({key: array for key, array in good.items() if key != name})
@@ -249,14 +250,68 @@ def test_forged_arrays_are_refused(known, path):
 def test_numpy_reads_the_file_without_pickles(with_means, bare, path):
     with_means.save(path)
     with np.load(path, allow_pickle=False) as arrays:
-        np.testing.assert_array_equal(arrays["order"], with_means.order)
+        np.testing.assert_array_equal(arrays["order"], with_means.tree.order)
         np.testing.assert_array_equal(arrays["means"], with_means.means)
         shapes = [arrays[name].shape for name in ("weights", "centers", "offsets")]
         assert shapes == [(5, 2), (2, 2), (5,)]
-        assert json.loads(str(arrays["meta"]))["version"] == 1
+        assert json.loads(arrays["meta.json"])["version"] == 1
     bare.save(path)
     with np.load(path, allow_pickle=False) as arrays:
         assert not {"weights", "centers", "offsets", "means"} & set(arrays)
+
+
+def members_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def archive_of(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in members:
+            made.writestr(name, content)
+    return file.getvalue()
+
+
+def with_field(data, field, value, width=4):
+    """Return an archive with a field of the first entry of its directory changed."""
+    data, at = bytearray(data), data.index(b"PK\1\2")
+    data[at + field : at + field + width] = value.to_bytes(width, "little")
+    return bytes(data)
+
+
+def test_strange_archives(known, path):
+    known.save(path)
+    whole, members = path.read_bytes(), members_of(path)
+    order = members["order.npy"]
+    for content in (
+        with_field(whole, 8, 1, 2),  # encrypted
+        with_field(whole, 16, 7),  # another checksum
+        with_field(whole, 24, 2**32 - 1),  # larger than it is
+        with_field(whole, 20, 2**32 - 2),
+        with_field(whole, 42, 2**31),
+        *(
+            archive_of((members | {"order.npy": order.replace(old, new)}).items())
+            for old, new in ((b"(10,)", b"(10"), (b"<i8", b"<i9"), (b"<i8", b"<U9"))
+        ),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(FileFormatError):
+            Taxonomy.load(path)
+
+
+def test_a_size_that_the_file_does_not_have_is_not_allocated(known, path):
+    known.save(path)
+    members = members_of(path)
+    stated = members["order.npy"].replace(b"(10,)", b"(4000000000,)")
+    path.write_bytes(archive_of((members | {"order.npy": stated}).items()))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError):
+            Taxonomy.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
 
 
 # Files that are written whole or not at all.

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from io import BytesIO
 
 import numpy as np
 import pytest
@@ -12,10 +11,11 @@ from taxarbor._errors import FileFormatError
 from taxarbor.exchange import to_dot, to_json
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import drop_rows, regroup, resize
+from taxarbor.taxonomy._file import _write_archive
 from taxarbor.taxonomy._routing import add_means
 from taxarbor.taxonomy._thresholds import round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
-from taxarbor.tree._rule import unscaled
+from taxarbor.tree._rule import unscale_rule
 
 SEEDS = range(12)
 N_FEATURES = 4
@@ -40,18 +40,23 @@ def grow(seed, n_leaves=None, n_rows=400, dtype="float64"):
         offsets = rng.normal(size=len(frontier)) / 4
         parts = (W, np.zeros(N_FEATURES), offsets)
         builder.explain(node, LinearRule(*(part.astype(dtype) for part in parts)))
-    taxonomy = builder.freeze()
+    taxonomy = Taxonomy(builder.freeze())
     taxonomy = regroup(drop_rows(taxonomy), taxonomy.predict(X))
     return add_means(taxonomy, X, taxonomy.tree.labels), X
 
 
-def walk_down(taxonomy, node, ruled):
+def walk_down(tree, node, ruled):
     """Return the frontier of a node, by recursion."""
-    found = []
-    for child in taxonomy.tree.children(node):
-        is_end = child in ruled or not taxonomy.tree.children(child)
-        found += [child] if is_end else walk_down(taxonomy, child, ruled)
-    return found
+    frontier = []
+    for child in tree.children(node):
+        is_end = child in ruled or not tree.children(child)
+        frontier += [child] if is_end else walk_down(tree, child, ruled)
+    return frontier
+
+
+def with_rules(taxonomy, rules):
+    tree = dataclasses.replace(taxonomy.tree, rules=rules)
+    return dataclasses.replace(taxonomy, tree=tree)
 
 
 def ruled_nodes(taxonomy):
@@ -64,47 +69,39 @@ def route(taxonomy, x):
     while taxonomy.tree.children(node):
         rule = taxonomy.tree.rules[node]
         best = ((x - rule.center) @ rule.weights.T + rule.offsets).argmax()
-        node = walk_down(taxonomy, node, ruled)[rule.targets[best]]
+        node = walk_down(taxonomy.tree, node, ruled)[rule.targets[best]]
     return node
 
 
 def test_who_decides_and_among_what(four_clusters, three_nodes):
     taxonomy, _ = four_clusters
     assert taxonomy.tree.frontier(0) == (3, 4, 5, 6) == tuple(taxonomy.tree.leaves)
-    assert [taxonomy.tree.decided_by(node) for node in range(7)] == [
-        0,
-        0,
-        0,
-        None,
-        None,
-        None,
-        None,
-    ]
+    assert [taxonomy.tree.decided_by(node) for node in range(7)] == [0] * 3 + [None] * 4
     assert taxonomy.n_features_used.tolist() == [2, 0, 0, 0, 0, 0, 0]
     taxonomy, _ = three_nodes
     assert [taxonomy.tree.frontier(node) for node in range(4)] == [(3, 4, 2), (), (5, 6), ()]
     assert [taxonomy.tree.decided_by(node) for node in range(4)] == [0, 0, 2, None]
-    bare = dataclasses.replace(taxonomy, rules=(None,) * 7)
-    assert [bare.decided_by(0), bare.frontier(0)] == [None, ()]
+    bare = with_rules(taxonomy, (None,) * 7)
+    assert [bare.tree.decided_by(0), bare.tree.frontier(0)] == [None, ()]
     for method in (taxonomy.tree.decided_by, taxonomy.tree.frontier):
-        with pytest.raises(IndexError, match="there is no node 7"):
+        with pytest.raises(IndexError):
             method(7)
 
 
 def test_targets_that_make_no_rule(refused):
     W, center = np.eye(3), np.zeros(3)
     cases = [
-        ([0, 1], "shape"),
-        ([0.0, 1.0, 2.0], "integers"),
-        ([0, 0, 0], "two targets"),
-        ([1, 2, 3], "start at 0"),
-        ([0, 2, 3], "grow by 1"),
-        ([0, 1, 0], "grow by 1"),
+        [0, 1],
+        [0.0, 1.0, 2.0],
+        [0, 0, 0],
+        [1, 2, 3],
+        [0, 2, 3],
+        [0, 1, 0],
     ]
     refused(lambda targets: LinearRule(W, center, None, targets), cases)
     rule = LinearRule(W, center, targets=[0, 0, 1])
     assert (rule.n_scores, rule.n_targets) == (3, 2)
-    assert unscaled(rule, center, np.full(3, 2.0)).targets.tolist() == [0, 0, 1]
+    assert unscale_rule(rule, center, np.full(3, 2.0)).targets.tolist() == [0, 0, 1]
 
 
 def test_rules_that_do_not_fit_the_tree(refused, three_nodes):
@@ -112,14 +109,14 @@ def test_rules_that_do_not_fit_the_tree(refused, three_nodes):
     root, _, other = taxonomy.tree.rules[:3]
     none = [None] * 4
     cases = [
-        ((root, None, None, *none), "that of node 0"),
-        ((other, None, other, *none), "that of node 0"),
-        ((root, other, other, *none), "that of node 0"),
-        ((root, None, root, *none), "that of node 2"),
-        ((None, None, other, *none), "the root must have a rule"),
-        ((root, None, other, *none[1:], other), "a leaf must have no rule"),
+        (root, None, None, *none),
+        (other, None, other, *none),
+        (root, other, other, *none),
+        (root, None, root, *none),
+        (None, None, other, *none),
+        (root, None, other, *none[1:], other),
     ]
-    refused(lambda rules: dataclasses.replace(taxonomy, rules=rules), cases)
+    refused(lambda rules: with_rules(taxonomy, rules), cases)
 
 
 def test_rows_go_where_the_best_scores_lead():
@@ -128,7 +125,8 @@ def test_rows_go_where_the_best_scores_lead():
             taxonomy, X = grow(seed, dtype=dtype)
             ruled = ruled_nodes(taxonomy)
             for node in ruled:
-                assert list(taxonomy.tree.frontier(node)) == walk_down(taxonomy, node, ruled)
+                expected = walk_down(taxonomy.tree, node, ruled)
+                assert list(taxonomy.tree.frontier(node)) == expected
             assert taxonomy.tree.leaves[taxonomy.predict(X)].tolist() == [
                 route(taxonomy, x) for x in X
             ]
@@ -156,12 +154,14 @@ def test_a_pruned_tree_sends_rows_to_the_nodes_that_are_left():
             assert (pruned.predict(X) == taxonomy.cut(**cut)).all()
             # New rows: the leaf of the whole tree lies in that of the pruned one.
             begins = taxonomy.tree.start[taxonomy.tree.leaves[taxonomy.predict(new)]]
-            ends = pruned.stop[pruned.leaves]
+            ends = pruned.tree.stop[pruned.tree.leaves]
             assert (pruned.predict(new) == np.searchsorted(ends, begins, "right")).all()
-            n_merged += any(r is not None and r.n_scores > r.n_targets for r in pruned.rules)
-            if pruned.n_leaves > 1:
-                again = pruned.prune(max(pruned.n_leaves - 1, 1))
-                assert (again.predict(X) == pruned.cut(max(pruned.n_leaves - 1, 1))).all()
+            n_merged += any(
+                r is not None and r.n_scores > r.n_targets for r in pruned.tree.rules
+            )
+            if pruned.tree.n_leaves > 1:
+                again = pruned.prune(max(pruned.tree.n_leaves - 1, 1))
+                assert (again.predict(X) == pruned.cut(max(pruned.tree.n_leaves - 1, 1))).all()
             P = pruned.predict_proba(new)
             assert (P.argmax(axis=1) == pruned.predict(new)).all()
     assert n_merged > 10
@@ -175,8 +175,12 @@ def test_probabilities_are_highest_where_rows_go():
             assert (P.argmax(axis=1) == one.predict(X)).all()
             np.testing.assert_allclose(P.sum(axis=1), 1.0)
             nodes = one.node_proba(P)
-            for node in range(one.n_nodes):
-                below = [k for k in range(one.n_leaves) if node in one.path(one.leaves[k])]
+            for node in range(one.tree.n_nodes):
+                below = [
+                    k
+                    for k in range(one.tree.n_leaves)
+                    if node in one.tree.path(one.tree.leaves[k])
+                ]
                 np.testing.assert_allclose(nodes[:, node], P[:, below].sum(axis=1))
 
 
@@ -200,7 +204,7 @@ def test_files_and_json_hold_the_frontier(tmp_path, same):
             one.save(tmp_path / "tree")
             same(Taxonomy.load(tmp_path / "tree"), one)
             for node in json.loads(to_json(one))["nodes"]:
-                frontier, rule = one.frontier(node["id"]), one.rules[node["id"]]
+                frontier, rule = one.tree.frontier(node["id"]), one.tree.rules[node["id"]]
                 assert (node["rule"] is None) == (rule is None)
                 if rule is not None:
                     expected = [frontier[target] for target in rule.targets]
@@ -211,18 +215,18 @@ def test_damaged_rules_are_refused(tmp_path, refused, three_nodes):
     taxonomy, _ = three_nodes
     state = taxonomy.__getstate__()
     cases = [
-        ({"rule_nodes": np.array([0, 0])}, "rule_nodes"),
-        ({"rule_nodes": np.array([0, 7])}, "rule_nodes"),
-        ({"rule_nodes": np.array([0])}, "cannot load"),
-        ({"targets": state["targets"][1:]}, "fit together"),
-        ({"targets": state["targets"] * 0}, "cannot load"),
-        ({"offsets": state["offsets"][:-1]}, "fit together"),
-        ({"rule_nodes": np.array([1, 2])}, "the root must have a rule"),
+        {"rule_nodes": np.array([0, 0])},
+        {"rule_nodes": np.array([0, 7])},
+        {"rule_nodes": np.array([0])},
+        {"targets": state["targets"][1:]},
+        {"targets": state["targets"] * 0},
+        {"offsets": state["offsets"][:-1]},
+        {"rule_nodes": np.array([1, 2])},
     ]
 
     def damage(change):
-        np.savez(path := BytesIO(), **(state | change))
-        (tmp_path / "tree").write_bytes(path.getvalue())
+        with (tmp_path / "tree").open("wb") as file:
+            _write_archive(file, state | change)
         Taxonomy.load(tmp_path / "tree")
 
     refused(damage, cases, FileFormatError)
@@ -236,12 +240,12 @@ def test_leaves_drop_rows_go_and_other_rows_stay_where_they_were():
             left = rng.random(taxonomy.tree.n_leaves) < rng.random()
             left[rng.integers(taxonomy.tree.n_leaves)] = True
             smaller = resize(taxonomy, np.where(left, 3, 0))
-            assert smaller.n_leaves == left.sum()
+            assert smaller.tree.n_leaves == left.sum()
             new_label = np.cumsum(left) - 1
             rows = left[taxonomy.tree.labels]
             assert (smaller.predict(X[rows]) == new_label[taxonomy.tree.labels[rows]]).all()
             again = regroup(drop_rows(taxonomy), taxonomy.tree.labels[rows])
-            assert again.labels.tolist() == again.predict(X[rows]).tolist()
+            assert again.tree.labels.tolist() == again.predict(X[rows]).tolist()
 
 
 def mean_weights(taxonomy, node, decider):
@@ -292,20 +296,21 @@ def test_one_feature_has_no_threshold_where_the_rule_looks_further():
     for node in (1, 2):
         builder.add_split(node, np.arange(8) // 4)
     builder.explain(0, LinearRule.nearest(np.array([[0.0], [1.0], [5.0], [6.0]])))
-    taxonomy = builder.freeze(feature_names=["age"])
+    taxonomy = Taxonomy(builder.freeze(feature_names=["age"]))
     taxonomy = add_means(taxonomy, X, taxonomy.tree.labels)
     for one in (taxonomy, taxonomy.prune(3), taxonomy.prune(2)):
-        for node in range(1, one.n_nodes):
+        for node in range(1, one.tree.n_nodes):
             (reason,) = one.reasons(node)
             assert str(reason) in ("lower age", "higher age")
-        assert round_thresholds(one, X).rules == one.rules
+        assert round_thresholds(one, X).tree.rules == one.tree.rules
 
 
 def test_rows_of_no_weight_have_reasons_as_well(four_clusters):
     taxonomy, _ = four_clusters
     weights = np.where(np.arange(20) < 5, 0.0, 1.0)
     for node in (1, 3, 4):
-        (first, *_) = dataclasses.replace(taxonomy, weights=weights).reasons(node, None)
+        tree = dataclasses.replace(taxonomy.tree, weights=weights)
+        (first, *_) = dataclasses.replace(taxonomy, tree=tree).reasons(node, None)
         assert np.isfinite([first.weight, first.share]).all()
 
 
@@ -329,7 +334,7 @@ def test_a_large_tree_in_a_notebook_speaks_of_the_whole_one():
         builder.cut(node, [builder._nodes[node].start + 1])
     W = np.random.default_rng(0).normal(size=(130, 3))
     builder.explain(0, LinearRule(W, np.zeros(3)))
-    taxonomy = builder.freeze()
+    taxonomy = Taxonomy(builder.freeze())
     assert "its rule chooses among 130 clusters by 3 features" in taxonomy._repr_html_()
 
 
@@ -344,9 +349,7 @@ def test_words_are_true_of_the_rows_of_tables(make_cars):
         scale = np.where(points.std(axis=0) > 0, points.std(axis=0), 1.0)
         rule = LinearRule.nearest(points / scale)
         rule = LinearRule(rule.weights / scale, rule.center * scale, rule.offsets)
-        taxonomy = dataclasses.replace(
-            taxonomy, rules=(rule, *[None] * (taxonomy.tree.n_nodes - 1))
-        )
+        taxonomy = with_rules(taxonomy, (rule, *[None] * (taxonomy.tree.n_nodes - 1)))
         taxonomy = taxonomy.prune(6).attach(table)
         for node in range(1, taxonomy.tree.n_nodes):
             rows = taxonomy.tree.rows(node)

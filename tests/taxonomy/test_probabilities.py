@@ -12,7 +12,7 @@ from scipy import sparse
 
 from taxarbor.exchange import from_sklearn
 from taxarbor.taxonomy import Taxonomy, _probabilities
-from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate, stays
+from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate
 from taxarbor.tree import LinearRule, TreeBuilder
 
 LARGEST = st.sampled_from([2.0, 1e3, 1e30, 1e38])
@@ -32,15 +32,18 @@ def test_probabilities_agree_with_predict_on_any_tree(trees):
         for one in (taxonomy, taxonomy.prune((taxonomy.tree.n_leaves + 1) // 2)):
             for new in (X, X.astype("float32"), sparse.csr_array(X), X[:0]):
                 found = one.predict_proba(new)
-                assert (found.shape, found.dtype) == ((new.shape[0], one.n_leaves), "float64")
+                assert (found.shape, found.dtype) == (
+                    (new.shape[0], one.tree.n_leaves),
+                    "float64",
+                )
                 assert (found >= 0).all()
                 np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
                 np.testing.assert_array_equal(found.argmax(axis=1), one.predict(new))
                 nodes = one.node_proba(found)
                 np.testing.assert_allclose(nodes[:, 0], 1, rtol=1e-12)
-                np.testing.assert_array_equal(nodes[:, one.leaves], found)
-                for node in range(one.n_nodes):
-                    if own := list(one.children(node)):
+                np.testing.assert_array_equal(nodes[:, one.tree.leaves], found)
+                for node in range(one.tree.n_nodes):
+                    if own := list(one.tree.children(node)):
                         np.testing.assert_allclose(nodes[:, node], nodes[:, own].sum(axis=1))
 
     check()
@@ -62,7 +65,7 @@ def test_rules_by_hand(with_means):
     builder.add_split(0, [0] * 4 + [1] * 5 + [2] * 3, random_rule(rng, 3))
     for node, labels in ((3, [0, 1, 1]), (1, [0, 1, 0, 2]), (5, [0, 1]), (2, [0, 1, 0, 1, 1])):
         builder.add_split(node, labels, random_rule(rng, max(labels) + 1))
-    other = builder.freeze(means=rng.normal(size=(builder.n_nodes, 2)))
+    other = Taxonomy(builder.freeze(), means=rng.normal(size=(builder.n_nodes, 2)))
     for taxonomy in (with_means, other):
         X = rng.normal(size=(60, 2)) * 3
         expected = [softmax(scores_by_hand(taxonomy, x), TEMPERATURE) for x in X]
@@ -93,7 +96,7 @@ def test_ties_go_to_the_first_leaf():
     builder, rule = TreeBuilder(4), LinearRule(np.ones((2, 1)), np.zeros(1))
     builder.add_split(0, [0, 0, 1, 1], rule)
     builder.add_split(1, [0, 1], rule)
-    P = builder.freeze().predict_proba([[0.0], [0.3], [-1e300]])
+    P = Taxonomy(builder.freeze()).predict_proba([[0.0], [0.3], [-1e300]])
     np.testing.assert_allclose(P, 1 / 3)
     assert (P.argmax(axis=1) == 0).all()
 
@@ -103,10 +106,15 @@ def test_units_do_not_matter(with_means):
     ruled = dataclasses.replace(with_means, temperature=0.7)
     grown = [
         rule and LinearRule(rule.weights * 1e6, rule.center, rule.offsets * 1e6)
-        for rule in ruled.rules
+        for rule in ruled.tree.rules
     ]
     P = ruled.predict_proba(X)
-    np.testing.assert_allclose(dataclasses.replace(ruled, rules=grown).predict_proba(X), P)
+    np.testing.assert_allclose(
+        dataclasses.replace(
+            ruled, tree=dataclasses.replace(ruled.tree, rules=grown)
+        ).predict_proba(X),
+        P,
+    )
     far = ruled.unscale([5.0, -3.0], [100.0, 0.01])
     assert far.temperature == 0.7
     np.testing.assert_allclose(far.predict_proba(X * [100.0, 0.01] + [5.0, -3.0]), P)
@@ -128,8 +136,8 @@ def test_trees_without_means_are_read_as_k_means():
 def test_memory_is_bounded(with_means, chain, monkeypatch):
     X = np.random.default_rng(0).normal(size=(40, 2))
     whole = with_means.predict_proba(X)
-    monkeypatch.setattr(_probabilities, "BLOCK", 13)
-    monkeypatch.setattr(_probabilities, "ROWS", 1)
+    monkeypatch.setattr(_probabilities, "SCORES_PER_BLOCK", 13)
+    monkeypatch.setattr(_probabilities, "MIN_ROWS_PER_BLOCK", 1)
     np.testing.assert_allclose(with_means.predict_proba(X), whole, rtol=1e-12)
     P = chain.predict_proba([[1.0], [-1.0], [0.0]])  # thousands of levels
     np.testing.assert_array_equal(P.argmax(axis=1), [3000, 0, 0])
@@ -137,11 +145,11 @@ def test_memory_is_bounded(with_means, chain, monkeypatch):
 
 def test_rows_stay_where_names_alone_differ():
     labels = np.random.default_rng(0).integers(0, 5, 200)
-    assert stays(labels, np.array([3, 0, 4, 1, 2])[labels]).all()
+    assert find_staying(labels, np.array([3, 0, 4, 1, 2])[labels]).all()
     # The third cluster is half of the first one: it has no match of its own.
-    found = stays(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 1]))
+    found = find_staying(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 1]))
     assert found.tolist() == [True, True, False, True, True]
-    assert stays(np.array([0, 1, 2]), np.array([0, 0, 0])).sum() == 1
+    assert find_staying(np.array([0, 1, 2]), np.array([0, 0, 0])).sum() == 1
 
 
 def test_a_temperature_that_fits(with_means):
@@ -150,7 +158,7 @@ def test_a_temperature_that_fits(with_means):
     heats, labels = [], (with_means.predict(X) + 1) % 4  # other names, the same clusters
     for wrong in (0.6, 0.4, 0.1, 0.0):
         others = np.where(rng.random(300) < wrong, rng.integers(0, 4, 300), labels)
-        stayed = stays(with_means.predict(X), others).mean()
+        stayed = find_staying(with_means.predict(X), others).mean()
         found = calibrate(with_means, X, [others] * 2)
         mean = found.predict_proba(X).max(axis=1).mean()
         assert mean == pytest.approx(stayed, abs=0.02)
@@ -182,3 +190,10 @@ def test_what_is_refused_as_in_predict(bare, with_means, refused):
     refused(
         with_means.node_proba, [(np.ones((2, 3)), "each of 4 leaves"), ([1.0], "of 4 leaves")]
     )
+
+
+def test_nodes_of_zero_weight_have_probabilities(known):
+    weights = np.zeros(10)
+    weights[known.tree.rows(1)] = 1.0  # the children of node 2 have none
+    odd = dataclasses.replace(known, tree=dataclasses.replace(known.tree, weights=weights))
+    np.testing.assert_allclose(odd.predict_proba(np.eye(2)).sum(axis=1), 1.0)

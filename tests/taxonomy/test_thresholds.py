@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, Taxarbor
+from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._thresholds import round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
 
@@ -104,7 +105,7 @@ def test_the_first_child_takes_the_ties(dtype):
         builder = TreeBuilder(4)
         rule = LinearRule(np.array(W, dtype), np.array([2.0], dtype))
         builder.add_split(0, labels, rule)
-        taxonomy = builder.freeze(feature_names=["age"])
+        taxonomy = Taxonomy(builder.freeze(feature_names=["age"]))
         assert [str(taxonomy.reasons(node)[0]) for node in (1, 2)] == [first, second]
         np.testing.assert_array_equal(taxonomy.predict(X), labels)
         rounded = round_thresholds(taxonomy, X)
@@ -124,7 +125,7 @@ def test_values_next_to_each_other(dtype):
         builder = TreeBuilder(2)
         rule = LinearRule(np.array(W, dtype), np.array([low if W[0][0] < 0 else high]))
         builder.add_split(0, labels, rule)
-        taxonomy = round_thresholds(builder.freeze(), X)
+        taxonomy = round_thresholds(Taxonomy(builder.freeze()), X)
         np.testing.assert_array_equal(taxonomy.predict(X), labels)
         count_words(taxonomy, X)
 
@@ -135,7 +136,7 @@ def test_labels_that_the_rule_does_not_give():
     builder = TreeBuilder(10)
     rule = LinearRule(np.array([[-1.0], [1.0]]), np.array([3.3]))
     builder.add_split(0, [0, 1, 0, 0, 1, 1, 1, 0, 1, 1], rule)
-    taxonomy = builder.freeze()
+    taxonomy = Taxonomy(builder.freeze())
     rounded = round_thresholds(taxonomy, X)
     np.testing.assert_array_equal(rounded.predict(X), taxonomy.predict(X))
     assert rounded.reasons(1)[0].threshold == 3.3
@@ -145,7 +146,7 @@ def test_booleans_keep_their_rules():
     X = np.random.default_rng(0).integers(0, 2, size=(60, 3)).astype(float)
     taxonomy = Taxarbor(4, max_features=1, random_state=0).fit(X).taxonomy_
     rounded = round_thresholds(taxonomy, X)
-    for one, other in zip(taxonomy.tree.rules, rounded.rules, strict=True):
+    for one, other in zip(taxonomy.tree.rules, rounded.tree.rules, strict=True):
         assert one is other
 
 

@@ -53,7 +53,7 @@ def test_float32(raw):
     for model in (Taxarbor(4, random_state=0), HMMC(4, random_state=0)):
         taxonomy = model.fit(scaler.transform(X).astype("float32")).taxonomy_
         other = taxonomy.unscale(scaler.mean_, scaler.scale_)
-        assert other.means.dtype == other.rules[0].dtype == np.float32
+        assert other.means.dtype == other.tree.rules[0].dtype == np.float32
         same = other.predict(X) == taxonomy.predict(scaler.transform(X))
         assert same.mean() > 0.99
 
@@ -72,7 +72,7 @@ def test_float32_far_from_zero():
             expected = taxonomy.predict(
                 ((X - scaler.mean_ - shift) / scaler.scale_).astype("f4")
             )
-            assert other.rules[0].dtype == np.float32
+            assert other.tree.rules[0].dtype == np.float32
             assert (other.predict(X) != expected).sum() <= 1
 
 
@@ -93,14 +93,13 @@ def test_means_are_those_of_the_rows_as_they_were_and_nothing_else_changes(
     taxonomy, raw, scaler, same
 ):
     before, other = to_json(taxonomy), taxonomy.unscale(scaler.mean_, scaler.scale_)
-    for node in range(other.n_nodes):
+    for node in range(other.tree.n_nodes):
         expected = raw[taxonomy.tree.rows(node)].mean(axis=0)
         np.testing.assert_allclose(other.means[node], expected, rtol=1e-9)
-    scaled = ("rules", "means", "two_values")
-    kept = {name: getattr(taxonomy, name) for name in scaled}
+    kept = {name: getattr(taxonomy, name) for name in ("tree", "means", "two_values")}
     same(taxonomy, dataclasses.replace(other, **kept))
     assert to_json(taxonomy) == before
-    for one, two in zip(taxonomy.tree.rules, other.rules, strict=True):
+    for one, two in zip(taxonomy.tree.rules, other.tree.rules, strict=True):
         assert (one and one.features.tolist()) == (two and two.features.tolist())
 
 
@@ -120,27 +119,26 @@ def test_trees_without_rules_or_means(bare, with_means, same):
     only_means = dataclasses.replace(bare, means=with_means.means)
     moved = only_means.unscale([1.0, 2.0], [3.0, 4.0])
     np.testing.assert_allclose(moved.means, with_means.means * [3.0, 4.0] + [1.0, 2.0])
-    assert from_labels([0, 0]).unscale([0.0], [1.0]).n_leaves == 1
+    assert from_labels([0, 0]).unscale([0.0], [1.0]).tree.n_leaves == 1
 
 
 def test_what_is_no_scaling(known, with_means, bare, refused):
     cases = [
-        (([0.0], [1.0, 1.0]), r"shape \(2,\).*got \(1,\) and \(2,\)"),
-        (([0.0, 0.0], [1.0] * 3), r"shape \(2,\).*got \(2,\) and \(3,\)"),
-        ((0.0, 1.0), r"shape \(2,\).*got \(\) and \(\)"),
-        (([[0.0, 0.0]], [[1.0, 1.0]]), r"shape \(2,\)"),
-        (([0.0, 0.0, 0.0], None), r"got \(3,\) and \(2,\)"),
-        ((None, [1.0]), r"got \(2,\) and \(1,\)"),
-        (([], []), r"got \(0,\)"),
-        (([0.0, np.nan], [1.0, 1.0]), "finite"),
-        (([0.0, 0.0], [1.0, np.inf]), "finite"),
-        (([0.0, 0.0], [1.0, np.nan]), "finite"),
-        (([0.0, 0.0], [1.0, 0.0]), "every scale positive"),
-        (([0.0, 0.0], [1.0, -1.0]), "every scale positive"),
-        ((["a", "b"], [1.0, 1.0]), "could not convert"),
+        ([0.0], [1.0, 1.0]),
+        ([0.0, 0.0], [1.0] * 3),
+        (0.0, 1.0),
+        ([[0.0, 0.0]], [[1.0, 1.0]]),
+        ([0.0, 0.0, 0.0], None),
+        (None, [1.0]),
+        ([], []),
+        ([0.0, np.nan], [1.0, 1.0]),
+        ([0.0, 0.0], [1.0, np.inf]),
+        ([0.0, 0.0], [1.0, np.nan]),
+        ([0.0, 0.0], [1.0, 0.0]),
+        ([0.0, 0.0], [1.0, -1.0]),
+        (["a", "b"], [1.0, 1.0]),
     ]
     only_means = dataclasses.replace(bare, means=with_means.means)
     for taxonomy in (known, with_means, only_means):
         refused(lambda given, taxonomy=taxonomy: taxonomy.unscale(*given), cases)
-    told = [((np.zeros(3), np.ones(4)), r"got \(3,\) and \(4,\)")]
-    refused(lambda given: bare.unscale(*given), [*told, ((0.0, 1.0), "one number per feature")])
+    refused(lambda given: bare.unscale(*given), [(np.zeros(3), np.ones(4)), (0.0, 1.0)])

@@ -154,9 +154,8 @@ def bare(known):
     return dataclasses.replace(known, rules=(None,) * known.n_nodes)
 
 
-@pytest.fixture(scope="session")
-def chain():
-    """A tree as deep as can be: each split takes one row away."""
+def make_chain():
+    """Return a tree as deep as can be: each split takes one row away."""
     builder = TreeBuilder(DEEP + 1)
     rule = LinearRule(np.array([[-1.0], [1.0]]), np.zeros(1))
     node = 0
@@ -165,3 +164,9 @@ def chain():
         labels[0] = 0
         _, node = builder.add_split(node, labels, rule)
     return builder.freeze()
+
+
+@pytest.fixture(scope="session")
+def chain():
+    """A tree as deep as can be."""
+    return make_chain()

@@ -29,7 +29,7 @@ from taxarbor.tables._checks import (
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import drop_rows, regroup
 from taxarbor.taxonomy._noise import score_rows
-from taxarbor.taxonomy._probabilities import probabilities
+from taxarbor.taxonomy._probabilities import predict_proba
 from taxarbor.taxonomy._routing import route
 from taxarbor.tree import Tree, TreeBuilder
 from taxarbor.tree._routing import find_paths, place_rows
@@ -86,7 +86,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             that it is noise, of which the probabilities say nothing.
         """
         check_is_fitted(self)
-        found: Array = self._apply(X, probabilities, np.float64, self.taxonomy_.tree.n_leaves)
+        found: Array = self._apply(X, predict_proba, np.float64, self.taxonomy_.tree.n_leaves)
         return found
 
     def decision_path(self, X: Any) -> Any:

@@ -15,7 +15,7 @@ from taxarbor.tables._weights import repeats_of
 from taxarbor.taxonomy._reasons import find_two_values
 from taxarbor.taxonomy._routing import add_means, expand, route, share_missing
 from taxarbor.tree import Tree, _edit
-from taxarbor.tree._rule import LinearRule, unscaled
+from taxarbor.tree._rule import LinearRule, unscale_rule
 
 if TYPE_CHECKING:
     from taxarbor.taxonomy._taxonomy import Taxonomy
@@ -137,7 +137,7 @@ def unscale(
     means, values = taxonomy.means, taxonomy.two_values
     if means is not None:
         means = (means * factor + shift).astype(means.dtype)
-    rules = tuple(rule and unscaled(rule, shift, factor) for rule in taxonomy.tree.rules)
+    rules = tuple(rule and unscale_rule(rule, shift, factor) for rule in taxonomy.tree.rules)
     if values is not None:
         values = values * factor[:, None] + shift[:, None]
     return replace(

@@ -25,7 +25,7 @@ PRIOR_ROWS = 5
 MIN_SHARE = 0.1
 """A leaf with a smaller part of an average leaf's rows is left out."""
 
-FAR = 3.0
+MAX_OWN_SCORE = 3.0
 """A row is compared with other clusters than its own if its score there is above this. Other
 clusters are rarely nearer."""
 
@@ -80,26 +80,26 @@ class NoiseModel:
     def score_rows(
         self, X: Any, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
     ) -> Array:
-        """Return the score of each row of an array or a CSR matrix, up to ``FAR`` by its own.
+        """Return the score of each row, of its own cluster if that is at most ``MAX_OWN_SCORE``.
 
         ``nearest`` is the cluster of each row, by its position in ``centers``, -1 for none.
         """
         scores = self._distances(X, fill, nearest, n_threads)
         scores /= np.append(self.units, 1.0)[nearest]
-        (far,) = np.nonzero(scores > min(FAR, self.limit))
-        scores[far] = np.minimum(scores[far], self._least(X, fill, far, n_threads))
+        (far,) = np.nonzero(scores > min(MAX_OWN_SCORE, self.limit))
+        scores[far] = np.minimum(scores[far], self._least_scores(X, fill, far, n_threads))
         return scores
 
     def find_noise(
         self, X: Any, fill: Array | None, *, n_threads: int = 1
     ) -> NDArray[np.bool_]:
         """Return which rows are farther from every cluster than the limit."""
-        found: NDArray[np.bool_] = (
-            self._least(X, fill, np.arange(X.shape[0]), n_threads) > self.limit
-        )
-        return found
+        scores = self._least_scores(X, fill, np.arange(X.shape[0]), n_threads)
+        return np.asarray(scores > self.limit)
 
-    def _least(self, X: Any, fill: Array | None, some: IndexArray, n_threads: int) -> Array:
+    def _least_scores(
+        self, X: Any, fill: Array | None, some: IndexArray, n_threads: int
+    ) -> Array:
         """Return the least score of some rows over all clusters."""
         least = np.full(len(some), np.inf)
         step = max(CELLS_AT_ONCE // max(X.shape[1], 1), 256)
@@ -168,7 +168,7 @@ def find_noise_model(
         units = (sums + PRIOR_ROWS * usual) / (sizes[groups] + PRIOR_ROWS)
         model = replace(model, units=units)
     if noise:
-        scores = model._least(X, None, np.arange(len(labels)), 1)
+        scores = model._least_scores(X, None, np.arange(len(labels)), 1)
         rows = np.ones(len(labels)) if counts_for_noise is None else counts_for_noise
         model = replace(model, limit=_limit(scores, rows.astype(np.float64), noise))
     return model, center_of

@@ -24,7 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
+from taxarbor.tables._encoding import Expanded
 from taxarbor.taxonomy._routing import expand, send
+from taxarbor.tree import Tree
 from taxarbor.tree._edit import sum_below
 from taxarbor.tree._rule import best_scores
 
@@ -34,52 +36,51 @@ if TYPE_CHECKING:
 TEMPERATURE = 0.5
 """Before it is measured: about the middle of what was measured on many data."""
 
-SAMPLE = 5000
+CALIBRATION_ROWS = 5000
 """Rows on which a temperature is found, at most."""
 
-BLOCK, ROWS = 250_000, 256
-"""Numbers, rows times scores, that are held at a time: more do not fit into a cache. But
-so many rows at least, as a block costs some time per node."""
+SCORES_PER_BLOCK, MIN_ROWS_PER_BLOCK = 250_000, 256
+"""Scores that are held at a time, so that they fit into a cache; and the fewest rows of a
+block, as each block costs some time per node."""
 
-LEAST = 0.01
+MIN_FACTOR = 0.01
 """The least temperature that is measured, in units of that above; its inverse is the most."""
 
 
-def probabilities(taxonomy: "Taxonomy", X: ArrayLike, *, n_threads: int = 1) -> Array:
+def predict_proba(taxonomy: "Taxonomy", X: ArrayLike, *, n_threads: int = 1) -> Array:
     """Return the probability of each leaf; see :meth:`Taxonomy.predict_proba`."""
-    X = X if taxonomy.encoding is None else expand(X, taxonomy)  # once for both
-    labels = send(taxonomy, X, n_threads=n_threads)
-    found = np.ones((len(labels), taxonomy.tree.n_leaves))
+    expanded = expand(X, taxonomy)
+    labels = send(taxonomy, expanded, n_threads=n_threads)
+    result = np.ones((len(labels), taxonomy.tree.n_leaves))
     if not len(labels) or taxonomy.tree.n_leaves == 1:
-        return found
-    first, heat = 0, taxonomy.temperature or TEMPERATURE
-    for scores in _leaf_scores(taxonomy, X, n_threads):
-        own = labels[first : first + len(scores)]
-        P, at = _softmax(scores, heat), np.arange(len(own))
+        return result
+    first, temperature = 0, taxonomy.temperature or TEMPERATURE
+    for scores in _leaf_scores(taxonomy, expanded, n_threads):
+        leaf = labels[first : first + len(scores)]
+        P, row = _softmax(scores, temperature), np.arange(len(leaf))
         # Scores so large that they overflow, or so close that rounding makes them equal, must
         # not lead elsewhere than ``predict``.
         lost = ~np.isfinite(P).all(axis=1)
-        P[lost], P[at[lost], own[lost]] = 0.0, 1.0
+        P[lost], P[row[lost], leaf[lost]] = 0.0, 1.0
         best = P.argmax(axis=1)
-        P[at, own], P[at, best] = P[at, best], P[at, own]
-        tied = P.argmax(axis=1) != own
-        P[at[tied], own[tied]] = np.nextafter(P[at[tied], own[tied]], 2.0)
-        found[first : first + len(own)] = P
-        first += len(own)
-    return found
+        P[row, leaf], P[row, best] = P[row, best], P[row, leaf]
+        tied = P.argmax(axis=1) != leaf
+        P[row[tied], leaf[tied]] = np.nextafter(P[row[tied], leaf[tied]], 2.0)
+        result[first : first + len(leaf)] = P
+        first += len(leaf)
+    return result
 
 
-def node_sums(taxonomy: "Taxonomy", P: ArrayLike) -> Array:
+def sum_by_node(taxonomy: "Taxonomy", P: ArrayLike) -> Array:
     """Add up the leaves of each node; see :meth:`Taxonomy.node_proba`."""
     given = np.asarray(P, dtype=np.float64)
-    if given.ndim != 2 or given.shape[1] != taxonomy.tree.n_leaves:
+    tree = taxonomy.tree
+    if given.ndim != 2 or given.shape[1] != tree.n_leaves:
         raise InputError(
-            f"P must have a column for each of {taxonomy.tree.n_leaves} leaves, as predict_proba "
+            f"P must have a column for each of {tree.n_leaves} leaves, as predict_proba "
             f"returns it, got shape {given.shape}"
         )
-    return np.ascontiguousarray(
-        sum_below(given.T, taxonomy.tree.leaves, taxonomy.tree.parents).T
-    )
+    return np.ascontiguousarray(sum_below(given.T, tree.leaves, tree.parents).T)
 
 
 def calibrate(taxonomy: "Taxonomy", X: ArrayLike, refits: Iterable[IndexArray]) -> "Taxonomy":
@@ -99,14 +100,14 @@ def calibrate(taxonomy: "Taxonomy", X: ArrayLike, refits: Iterable[IndexArray]) 
         which makes it agree more, and half of the data, which makes it agree less.)
     """
     labels = send(taxonomy, X)
-    shares = [stays(labels, others).mean() for others in refits]
+    shares = [find_staying(labels, others).mean() for others in refits]
     if taxonomy.tree.n_leaves == 1 or not shares:
         return taxonomy
     stayed = np.mean(shares)
-    every = -(-len(labels) // SAMPLE)
+    every = -(-len(labels) // CALIBRATION_ROWS)
     scores = np.concatenate([*_leaf_scores(taxonomy, X, every=every)])
     scores = scores[np.isfinite(scores).all(axis=1)]
-    low, high = np.log(TEMPERATURE * LEAST), np.log(TEMPERATURE / LEAST)
+    low, high = np.log(TEMPERATURE * MIN_FACTOR), np.log(TEMPERATURE / MIN_FACTOR)
     for _ in range(30):  # the mean falls as the temperature rises
         middle = (low + high) / 2
         is_sure = _softmax(scores, np.exp(middle)).max(axis=1).mean() > stayed
@@ -114,16 +115,16 @@ def calibrate(taxonomy: "Taxonomy", X: ArrayLike, refits: Iterable[IndexArray]) 
     return replace(taxonomy, temperature=float(np.exp((low + high) / 2)))
 
 
-def stays(labels: IndexArray, others: IndexArray) -> NDArray[np.bool_]:
+def find_staying(labels: IndexArray, others: IndexArray) -> NDArray[np.bool_]:
     """Return whether each row lies in the cluster of another fit that matches its own.
 
     Clusters are matched one to one, so that Jaccard's indices add up to the most.
     """
     from scipy.optimize import linear_sum_assignment  # late: it takes long to load
 
-    likeness = jaccard(labels, others)
-    mine, theirs = linear_sum_assignment(likeness, maximize=True)
-    match = np.full(len(likeness), -1)
+    overlap = jaccard(labels, others)
+    mine, theirs = linear_sum_assignment(overlap, maximize=True)
+    match = np.full(len(overlap), -1)
     match[mine] = theirs
     return np.asarray(match[labels] == others)
 
@@ -145,46 +146,46 @@ def _softmax(scores: Array, temperature: float) -> Array:
 
 
 def _leaf_scores(
-    taxonomy: "Taxonomy", X: ArrayLike, n_threads: int = 1, every: int = 1
+    taxonomy: "Taxonomy", X: ArrayLike | Expanded, n_threads: int = 1, every: int = 1
 ) -> Iterator[Array]:
     """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
-    weights, offsets, center = _stack(taxonomy)
-    units, frontiers = (
-        _units(taxonomy),
-        [list(taxonomy.tree.frontier(n)) for n in range(taxonomy.tree.n_nodes)],
-    )
+    tree = taxonomy.tree
+    weights, offsets, center = _stack_rules(tree)
+    units = _mean_margins(taxonomy)
+    frontiers = [list(tree.frontier(node)) for node in range(tree.n_nodes)]
     rows = as_rows(expand(X, taxonomy).data, center=center, n_threads=n_threads)
-    wanted = range(0, rows.n_rows, every)
-    step = max(BLOCK // len(weights), ROWS)
-    for first in range(0, len(wanted), step):
-        some = rows.take(np.array(wanted[first : first + step]), center=rows.center)
+    chosen = range(0, rows.n_rows, every)
+    step = max(SCORES_PER_BLOCK // len(weights), MIN_ROWS_PER_BLOCK)
+    for first in range(0, len(chosen), step):
+        block = rows.take(np.array(chosen[first : first + step]), center=rows.center)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = (some.scores(weights) + offsets).astype(np.float64)
-            yield _path_scores(taxonomy, scores, units, frontiers)
+            scores = (block.scores(weights) + offsets).astype(np.float64)
+            yield _path_scores(tree, scores, units, frontiers)
 
 
-def _stack(taxonomy: "Taxonomy") -> tuple[Array, Array, Array]:
+def _stack_rules(tree: Tree) -> tuple[Array, Array, Array]:
     """Return the rules of all nodes as one, in the order of their nodes, from one centre."""
-    rules = [rule for rule in taxonomy.tree.rules if rule is not None]
-    exact = [rule.center.astype(np.float64) for rule in rules]
+    rules = [rule for rule in tree.rules if rule is not None]
+    centers = [rule.center.astype(np.float64) for rule in rules]
     shifts = [
-        rule.weights.astype(np.float64) @ (exact[0] - own) + rule.offsets
-        for rule, own in zip(rules, exact, strict=True)
+        rule.weights.astype(np.float64) @ (centers[0] - center) + rule.offsets
+        for rule, center in zip(rules, centers, strict=True)
     ]
     weights = np.concatenate([rule.weights for rule in rules])
     return weights, np.concatenate(shifts), rules[0].center
 
 
-def _units(taxonomy: "Taxonomy") -> Array:
+def _mean_margins(taxonomy: "Taxonomy") -> Array:
     """Return, for each node with a rule, the mean margin at the means of its targets, by size.
 
     Without means, a rule is read as that of the nearest centre, as those of k-means are.
     """
-    units, node_weights = np.ones(taxonomy.tree.n_nodes), taxonomy.tree.node_weights
-    for node, rule in enumerate(taxonomy.tree.rules):
+    tree = taxonomy.tree
+    units, node_weights = np.ones(tree.n_nodes), tree.node_weights
+    for node, rule in enumerate(tree.rules):
         if rule is None:
             continue
-        frontier, targets = np.array(taxonomy.tree.frontier(node)), np.arange(rule.n_targets)
+        frontier, targets = np.array(tree.frontier(node)), np.arange(rule.n_targets)
         if taxonomy.means is None:
             points, targets = rule.center + rule.weights, rule.targets
         else:
@@ -211,19 +212,17 @@ def _margins(scores: Array) -> Array:
     return margins
 
 
-def _path_scores(
-    taxonomy: "Taxonomy", scores: Array, units: Array, frontiers: list[list[int]]
-) -> Array:
-    """Return what the leaves score, from the scores of all rules: see above."""
+def _path_scores(tree: Tree, scores: Array, units: Array, frontiers: list[list[int]]) -> Array:
+    """Return the scores of the leaves from the scores of all rules; see the module."""
     by_score, stop = np.ascontiguousarray(scores.T), 0
-    missed = np.zeros((taxonomy.tree.n_nodes, len(scores)))
-    least = np.full((taxonomy.tree.n_nodes, len(scores)), np.inf)
-    for node, rule in enumerate(taxonomy.tree.rules):
+    missed = np.zeros((tree.n_nodes, len(scores)))
+    least = np.full((tree.n_nodes, len(scores)), np.inf)
+    for node, rule in enumerate(tree.rules):
         if rule is None:
             continue
-        own, stop = slice(stop, stop + rule.n_scores), stop + rule.n_scores
-        margins = _margins(best_scores(rule, by_score[own])) / units[node]
+        start, stop = stop, stop + rule.n_scores
+        margins = _margins(best_scores(rule, by_score[start:stop])) / units[node]
         missed[frontiers[node]] = missed[node] + np.minimum(margins, 0.0)
         least[frontiers[node]] = np.minimum(least[node], margins)
-    found: Array = missed[taxonomy.tree.leaves] + np.maximum(least[taxonomy.tree.leaves], 0.0)
-    return found.T
+    by_leaf: Array = missed[tree.leaves] + np.maximum(least[tree.leaves], 0.0)
+    return by_leaf.T

@@ -336,19 +336,19 @@ def known_mean(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Arra
     NaN where none has one; None where means are not known.
     """
     means, missing, encoding = taxonomy.means, taxonomy.missing, taxonomy.encoding
-    found = rest_mean(taxonomy, node) if beside else None
-    if means is None or (beside and found is None):
+    mean = rest_mean(taxonomy, node) if beside else None
+    if means is None or (beside and mean is None):
         return None
-    found = means[node].astype(np.float64) if found is None else found
-    # Where rows were brought to length 1, gaps were, too, and are of all kinds.
+    mean = means[node].astype(np.float64) if mean is None else mean
+    # Where rows were normalized to length 1, imputed values were, too.
     if missing is None or encoding is None or encoding.unit_length:
-        return found
-    own = missing_shares(taxonomy, node, beside=beside)[encoding.owner]
-    is_some = own < 1.0
-    known: Array = np.full(len(found), nan)
-    rest = (found - own * encoding.fills)[is_some]
+        return mean
+    share = missing_shares(taxonomy, node, beside=beside)[encoding.owner]
+    is_some = share < 1.0
+    known: Array = np.full(len(mean), nan)
+    rest = (mean - share * encoding.fills)[is_some]
     rest[np.abs(rest) <= 1e-6 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
-    known[is_some] = rest / (1.0 - own[is_some])
+    known[is_some] = rest / (1.0 - share[is_some])
     return known
 
 
@@ -408,9 +408,9 @@ in a tree of many children each would else look at all of them."""
 
 
 def _family_of(taxonomy: "Taxonomy", parent: int) -> _Family:
-    found = _LATEST.get(taxonomy)
-    if found is not None and found.parent == parent:
-        return found
+    family = _LATEST.get(taxonomy)
+    if family is not None and family.parent == parent:
+        return family
     means, children = taxonomy.means, taxonomy.tree.children(parent)
     begins: IndexArray = np.zeros(0, dtype=np.intp)
     parts: Array = np.zeros(0)
@@ -431,8 +431,8 @@ def _family_of(taxonomy: "Taxonomy", parent: int) -> _Family:
         own = slice(children[0], children[-1] + 1)
         sizes = taxonomy.tree.node_weights[own]
         excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
-    found = _LATEST[taxonomy] = _Family(parent, begins, parts, mean, largest, excess)
-    return found
+    family = _LATEST[taxonomy] = _Family(parent, begins, parts, mean, largest, excess)
+    return family
 
 
 def _scores_below(taxonomy: "Taxonomy", node: int, begins: IndexArray) -> slice:

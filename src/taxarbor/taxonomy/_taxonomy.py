@@ -309,14 +309,14 @@ class Taxonomy:
         >>> P.shape, bool((P.argmax(axis=1) == taxonomy.predict(X)).all())
         ((206, 6), True)
         """
-        return _probabilities.probabilities(self, X)
+        return _probabilities.predict_proba(self, X)
 
     def node_proba(self, P: ArrayLike) -> Array:
         """Return how likely rows are to be in each node: the sum over its leaves.
 
         Takes what :meth:`predict_proba` returns; the result has shape (n_rows, n_nodes).
         """
-        return _probabilities.node_sums(self, P)
+        return _probabilities.sum_by_node(self, P)
 
     def decision_path(self, X: ArrayLike) -> "csr_array":
         """Return the nodes that each row of new data visits, as ones in a CSR matrix.

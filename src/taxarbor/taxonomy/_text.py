@@ -68,8 +68,8 @@ def phrase(reason: "Reason", longest: int | None = None) -> str:
         return _phrase_categories(reason, name, is_plain, longest)
     elif reason.have is not None:
         verb = "" if "_" in name or " " in name else "has"
-        if found := re.match(r"(has|is)[_ ]+(.+)", name, re.IGNORECASE):
-            verb, name = found[1].lower(), found[2]
+        if match := re.match(r"(has|is)[_ ]+(.+)", name, re.IGNORECASE):
+            verb, name = match[1].lower(), match[2]
         words = SAID[verb] if is_plain else ("more often ", "less often ")
         before = words[0 if is_more else 1]
     elif reason.threshold is not None:
@@ -262,8 +262,8 @@ def _pieces(
         is_open = " open" if taxonomy.tree.depth[item] < OPEN_DEPTH else ""
         pieces.append(f'<details{is_open}><summary>{line}</summary><div class="below">')
         n_hidden = sum(len(clusters[child]) for child in children[MAX_LEAVES:])
-        told = f"… and {counted(n_hidden, 'more cluster')}"
-        more = f'<div class="leaf">{told}</div>' if n_hidden else ""
+        hidden = f"… and {counted(n_hidden, 'more cluster')}"
+        more = f'<div class="leaf">{hidden}</div>' if n_hidden else ""
         waiting += ["</div></details>", more, *reversed(children[:MAX_LEAVES])]
     return pieces
 
@@ -271,7 +271,7 @@ def _pieces(
 def _line(taxonomy: "Taxonomy", node: int, leaves: range, rule: str, n_top: int) -> str:
     label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
     share = taxonomy.tree.sizes[node] / taxonomy.tree.sizes[0]
-    told = escape(top_features(taxonomy, node, n_top)) or "all rows" * (node == 0)
+    words = escape(top_features(taxonomy, node, n_top)) or "all rows" * (node == 0)
     beside = [("n", f"{count_rows(taxonomy, node)} · {label}")]
     beside += [("n", f"({rule})")] * bool(rule)
     if taxonomy.stability is not None and node != taxonomy.tree.root:
@@ -281,4 +281,4 @@ def _line(taxonomy: "Taxonomy", node: int, leaves: range, rule: str, n_top: int)
         )
     marks = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in beside)
     bar = f'<span class="bar" style="width:{8 * share:.2f}em"></span>'
-    return f"{bar}<b>{told}</b> {marks}"
+    return f"{bar}<b>{words}</b> {marks}"

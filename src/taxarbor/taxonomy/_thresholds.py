@@ -36,8 +36,8 @@ def round_thresholds(
     X : array or CSR matrix of shape (n_rows, n_features)
         Rows in the units of the tree.
     labels : int array of shape (n_rows,), optional
-        The position of each row's leaf among the leaves, -1 for rows in none; ``taxonomy.tree.labels``
-        by default.
+        The position of each row's leaf among the leaves, -1 for rows in none; those of the
+        tree by default.
     """
     leaf_of = taxonomy.tree.labels if labels is None else labels
     matrix: Any = X

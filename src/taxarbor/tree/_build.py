@@ -94,8 +94,8 @@ class TreeBuilder:
     @property
     def leaves(self) -> list[int]:
         """The leaves from left to right."""
-        found = [node for node in range(self.n_nodes) if node not in self._splits]
-        return sorted(found, key=lambda node: self._nodes[node].start)
+        leaves = [node for node in range(self.n_nodes) if node not in self._splits]
+        return sorted(leaves, key=lambda node: self._nodes[node].start)
 
     @property
     def _order(self) -> IndexArray:

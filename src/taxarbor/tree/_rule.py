@@ -51,7 +51,7 @@ class LinearRule:
 
     def __post_init__(self) -> None:
         weights, center = np.asarray(self.weights), np.asarray(self.center)
-        # Of what is no rule, weights may lack a length: that is found out below.
+        # Of what is no rule, weights may lack a length: which is checked below.
         no_offsets = np.zeros(weights.shape[:1], dtype=center.dtype)
         offsets = no_offsets if self.offsets is None else np.asarray(self.offsets)
         targets = np.arange(offsets.size) if self.targets is None else np.asarray(self.targets)
@@ -198,7 +198,7 @@ def _toward_first(rule: LinearRule, feature: int, value: float) -> np.floating:
     return rounded
 
 
-def unscaled(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
+def unscale_rule(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
     """Return the rule that takes ``x`` for ``(x - shift) / factor``."""
     exact = rule.center * factor + shift
     weights, center = (rule.weights / factor).astype(rule.dtype), exact.astype(rule.dtype)
@@ -217,22 +217,22 @@ def _check(weights: Array, center: Array, offsets: Array, targets: IndexArray) -
     """Raise ValueError unless these arrays make a rule."""
     shape, dtype = weights.shape, weights.dtype
     if weights.ndim != 2 or center.shape != shape[1:]:
-        told = "weights must have shape (n_scores, n_features) and center (n_features,)"
-        raise ValueError(f"{told}, got {shape} and {center.shape}")
+        message = "weights must have shape (n_scores, n_features) and center (n_features,)"
+        raise ValueError(f"{message}, got {shape} and {center.shape}")
     if offsets.shape != shape[:1]:
-        told = f"offsets must have shape (n_scores,), ({len(weights)},) for these weights"
-        raise ValueError(f"{told}, got {offsets.shape}")
+        message = f"offsets must have shape (n_scores,), ({len(weights)},) for these weights"
+        raise ValueError(f"{message}, got {offsets.shape}")
     if targets.shape != shape[:1] or targets.dtype.kind not in "iu":
-        told = f"targets must be integers of shape (n_scores,), ({len(weights)},)"
-        raise ValueError(f"{told}, got {targets.dtype} of shape {targets.shape}")
+        message = f"targets must be integers of shape (n_scores,), ({len(weights)},)"
+        raise ValueError(f"{message}, got {targets.dtype} of shape {targets.shape}")
     if shape[0] < 2 or shape[1] < 1 or not targets.any():
-        told = "a rule needs two targets and one feature at least"
-        raise ValueError(f"{told}, got weights {shape}")
+        message = "a rule needs two targets and one feature at least"
+        raise ValueError(f"{message}, got weights {shape}")
     if targets[0] != 0 or not np.isin(np.diff(targets.astype(np.intp)), (0, 1)).all():
         raise ValueError(f"targets must start at 0 and grow by 1 at most, got {targets}")
     if dtype != center.dtype or dtype not in (np.float32, np.float64):
-        told = "weights and center must both be float32 or both float64"
-        raise ValueError(f"{told}, got {dtype} and {center.dtype}")
+        message = "weights and center must both be float32 or both float64"
+        raise ValueError(f"{message}, got {dtype} and {center.dtype}")
     if offsets.dtype != dtype:
         raise ValueError(f"offsets must be {dtype}, as weights, got {offsets.dtype}")
     if not all(np.isfinite(array).all() for array in (weights, center, offsets)):
