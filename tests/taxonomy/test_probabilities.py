@@ -12,7 +12,7 @@ from scipy import sparse
 
 from taxarbor.exchange import from_sklearn
 from taxarbor.taxonomy import Taxonomy, _probabilities
-from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate
+from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate, find_staying
 from taxarbor.tree import LinearRule, TreeBuilder
 
 LARGEST = st.sampled_from([2.0, 1e3, 1e30, 1e38])

@@ -80,7 +80,7 @@ class NoiseModel:
     def score_rows(
         self, X: Any, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
     ) -> Array:
-        """Return the score of each row, of its own cluster if that is at most ``MAX_OWN_SCORE``.
+        """Return the score of each row, by its own cluster up to ``MAX_OWN_SCORE``.
 
         ``nearest`` is the cluster of each row, by its position in ``centers``, -1 for none.
         """
