@@ -168,7 +168,7 @@ def test_rows_that_cannot_be_attached(animals, tmp_path):
     path = tmp_path / "rows.npy"
     np.save(path, X)
     for lazy in (path, str(path), np.load(path, mmap_mode="r")):
-        with pytest.raises(InputTypeError, match=r"must fit into memory.*a sample"):
+        with pytest.raises(InputTypeError, match=r"in memory"):
             counts.attach(lazy)
     dask_array = pytest.importorskip("dask.array")
     with pytest.raises(InputTypeError, match="must fit into memory"):

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
+from taxarbor.sources import open_source
+from taxarbor.tables._checks import check_weights
 from taxarbor.tables._encoding import Encoding
 from taxarbor.tables._weights import repeats_of
 from taxarbor.taxonomy._reasons import find_two_values
@@ -19,9 +21,6 @@ from taxarbor.tree._rule import LinearRule, unscale_rule
 
 if TYPE_CHECKING:
     from taxarbor.taxonomy._taxonomy import Taxonomy
-
-MAX_NAMED_LEAVES = 5
-"""Leaves without rows that an error names."""
 
 
 def prune(
@@ -71,38 +70,22 @@ def drop_rows(taxonomy: "Taxonomy") -> "Taxonomy":
 
 def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Taxonomy":
     """Return the tree with these rows; see :meth:`Taxonomy.attach`."""
-    is_mapped = isinstance(X, np.memmap) and X._mmap is not None  # type: ignore[attr-defined]
-    is_lazy = isinstance(X, str | os.PathLike) or hasattr(X, "__dask_graph__")
-    if is_mapped or is_lazy or type(X).__module__.startswith("pyarrow._dataset"):
+    if isinstance(X, str | os.PathLike) or not open_source(X).in_memory:
         raise InputTypeError(
-            "the rows of a tree must fit into memory: pass an array, a CSR matrix or a frame, "
-            f"such as a sample of the rows, not {type(X).__name__}; model.predict labels "
-            "them part by part"
+            "must be rows in memory, such as a sample, for attach: an array, a CSR matrix or a "
+            f"frame; got {type(X).__name__}, whose labels model.predict returns",
+            "X",
         )
     expanded = expand(X, taxonomy)
     if not (n_rows := expanded.data.shape[0]):
         raise InputError("X has no rows, and a tree with rows needs one in each leaf")
-    labels, weights, repeats = route(taxonomy, expanded), None, None
-    _require_all(
-        taxonomy.tree, np.bincount(labels[labels >= 0]), "no row of X goes to", "pass more rows"
-    )
-    if sample_weight is not None:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        is_right = weights.shape == (n_rows,) and bool(np.isfinite(weights).all())
-        if not is_right or not weights.any() or weights.min() < 0.0:
-            raise InputError(
-                f"sample_weight must be {n_rows:,} finite numbers, one for each row, none "
-                "negative and not all 0"
-            )
-        repeats = repeats_of(weights)
+    labels, weights = route(taxonomy, expanded), check_weights(sample_weight, n_rows)
+    counts = np.bincount(labels[labels >= 0], minlength=taxonomy.tree.n_leaves)
+    _require_all(counts, "no row of X goes to", "pass more rows")
     new = regroup(taxonomy, labels, weights)
-    none = "sample_weight is zero for all rows of"
-    _require_all(
-        taxonomy.tree,
-        new.tree.node_weights[new.tree.leaves],
-        none,
-        "give some of them a weight",
-    )
+    totals = new.tree.node_weights[new.tree.leaves]
+    _require_all(totals, "sample_weight is zero for all rows of", "give some a weight")
+    repeats = None if weights is None else repeats_of(weights)
     new = add_means(new, expanded.data, new.tree.labels, repeats)
     if expanded.gaps is not None and taxonomy.encoding is not None:
         new = replace(
@@ -113,15 +96,12 @@ def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) 
     return replace(new, two_values=find_two_values(as_rows(expanded.data)))
 
 
-def _require_all(tree: Tree, sizes: NDArray[Any], none: str, what: str) -> None:
-    """Raise an error if a leaf has no rows, or only such without a weight."""
-    empty = np.setdiff1d(np.arange(tree.n_leaves), np.flatnonzero(sizes > 0))
-    if len(empty):
-        names = some([f"c{label}" for label in empty.tolist()], MAX_NAMED_LEAVES)
-        raise InputError(
-            f"{none} {counted(len(empty), 'cluster')} of the tree, {names}: {what}, or pass a "
-            "smaller one, as taxonomy.prune returns it"
-        )
+def _require_all(sizes: NDArray[Any], problem: str, remedy: str) -> None:
+    """Raise an error if a leaf has no rows, or only rows of zero weight."""
+    empty = [f"c{label}" for label in np.flatnonzero(sizes == 0).tolist()]
+    if empty:
+        clusters = f"{counted(len(empty), 'cluster')} of the tree, {some(empty, 5)}"
+        raise InputError(f"{problem} {clusters}: {remedy}, or prune the taxonomy")
 
 
 def unscale(
