@@ -259,7 +259,7 @@ def find_neighbors(rows: Rows, n_neighbors: int) -> tuple[Array, IndexArray]:
 
     Both of shape (n_rows, n_neighbors), for fewer neighbours than there are rows.
     """
-    X = rows._own()
+    X = rows._matrix()
     if not issparse(X):  # about the centre, an offset of the data costs no digits
         X = np.ascontiguousarray(X - rows.center.astype(rows.dtype))
     most = max((rows.n_rows - 1) // ROWS_PER_THREAD, 1)

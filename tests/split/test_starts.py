@@ -40,28 +40,14 @@ def test_a_start_depends_on_the_seed_and_not_on_threads(draw, rows_of, start):
     assert len(found) > 1 or start is STARTS[0]  # which hardly varies
 
 
-def test_clouds_that_are_far_apart_are_found(rows_of):
-    """Along the principal direction: each centre in a cloud of its own."""
-    rng = rng_of(2)
-    truth = rng.integers(0, 3, 300)
-    X = rng.normal(size=(300, 5)) + 20.0 * truth[:, None]
-    rows = rows_of(X)
-    centers = STARTS[0](rows, 3, rng) + rows.center
-    nearest = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
-    assert len({(a, b) for a, b in zip(truth, nearest, strict=True)}) == 3
-
-
-def test_duplicates(rows_of, start):
-    """More centres than distinct rows: some are empty or equal, none is lost."""
+def test_duplicates_and_extreme_scales(draw, rows_of, start):
+    """With more centres than distinct rows some are empty or equal, none is lost."""
     for kind in KINDS:
         for n_distinct in (1, 2, 3):
             X = np.repeat(np.arange(float(n_distinct * 4)).reshape(n_distinct, 4), 10, axis=0)
             centers = start(rows_of(X, kind), 5, rng_of())
             assert centers.shape == (5, 4)
             assert np.isfinite(centers).all()
-
-
-def test_extreme_scales(draw, rows_of, start):
     for scale in (1e-100, 1e100):
         centers = start(rows_of(draw(2) * scale), 2, rng_of())
         assert np.isfinite(centers).all()

@@ -7,15 +7,14 @@ solves it (the paper calls this step NP-hard; it is not). The derivation stands 
 """
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import Array
 from taxarbor.native import assign_flow, assign_pair
 
-NOISE = 1e-9
+ROUNDING = 1e-9
 """Relative: 1.1 * 30 / 3 is 11.000000000000002, and eleven rows are meant."""
 
 
@@ -102,7 +101,7 @@ def assign_two(margins: Array, lower: int, upper: int) -> NDArray[np.int8]:
     return assign_pair(margins, max(lower, n - upper, 0), min(upper, n - lower, n))
 
 
-def _floats(values: Any) -> Array:
+def _floats(values: ArrayLike) -> Array:
     """Return the values, contiguous, in float32 if they were, else in float64."""
     values = np.asarray(values)
     dtype = np.float32 if values.dtype == np.float32 else np.float64
@@ -154,8 +153,8 @@ def size_bounds(n: int, k: int, low: float, high: float) -> tuple[int, int]:
         raise ValueError(f"low must lie between 0 and 1, as a share of n / k; got {low}")
     if not high >= 1:
         raise ValueError(f"high must be at least 1, as a multiple of n / k; got {high}")
-    lower = math.ceil(low * n / k * (1 - NOISE))
-    upper = math.floor(min(high, k) * n / k * (1 + NOISE))
+    lower = math.ceil(low * n / k * (1 - ROUNDING))
+    upper = math.floor(min(high, k) * n / k * (1 + ROUNDING))
     lower = min(max(lower, 1), n // k)
     upper = max(min(upper, n - (k - 1)), -(-n // k))
     return lower, upper
