@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, nsmallest
-from typing import Generic, Protocol, TypeVar, final
+from typing import Protocol, final
 
 from taxarbor._run import GrowthEvent, Run
-from taxarbor._types import IndexArray, SolveInfo
+from taxarbor._types import IndexArray
 from taxarbor.rows import Rows
 from taxarbor.split import Refusal, Split, SplitTask, Splitter
 from taxarbor.tree import LinearRule, TreeBuilder
@@ -89,36 +89,18 @@ class BranchMerger:
         return node in self._parent and len(self.splits[self._parent[node]]) < self.branching
 
 
-class _Proposal(Protocol):
-    """A split, as far as the growth loop reads it."""
-
-    @property
-    def score(self) -> float: ...
-    @property
-    def objective(self) -> float: ...
-    @property
-    def info(self) -> SolveInfo: ...
-    @property
-    def sizes(self) -> Sequence[int]: ...
-
-
-Proposal = TypeVar("Proposal", bound=_Proposal)
-
-
-class SplitSource(Protocol[Proposal]):
+class SplitSource(Protocol):
     """Proposes splits of a growing tree's nodes, and applies those that are chosen."""
 
     n_rows: int
     is_speculative: bool
     """Whether nodes can be split before their parents are split in the tree."""
 
-    def propose_splits(self, paths: Sequence[Path]) -> Iterable[Proposal | Refusal]:
+    def propose_splits(self, paths: Sequence[Path]) -> Iterable[Split | Refusal]:
         """Return the best split of each node, whose parents had theirs proposed before."""
         ...
 
-    def apply(
-        self, tree: TreeBuilder, node: int, path: Path, split: Proposal
-    ) -> tuple[int, ...]:
+    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Split) -> tuple[int, ...]:
         """Split a leaf of the tree, and return the ids of its children."""
         ...
 
@@ -172,7 +154,7 @@ def grow(
 
 
 def grow_from(
-    source: SplitSource[Proposal],
+    source: SplitSource,
     *,
     branching: int,
     stop: StoppingRule,
@@ -222,19 +204,19 @@ class _SplitRows:
 
 @final
 @dataclass(slots=True, eq=False)
-class _Growth(Generic[Proposal]):
+class _Growth:
     """A growing tree, and the candidates for its next splits."""
 
     tree: TreeBuilder
-    source: SplitSource[Proposal]
+    source: SplitSource
     branching: int
     stop: StoppingRule
     run: Run
     merger: BranchMerger
     paths: dict[int, Path] = field(default_factory=lambda: {0: ()})
-    heap: list[tuple[float, int, Proposal]] = field(default_factory=list)
+    heap: list[tuple[float, int, Split]] = field(default_factory=list)
     # Of nodes that are not in the tree yet.
-    proposed: dict[Path, Proposal | Refusal] = field(default_factory=dict)
+    proposed: dict[Path, Split | Refusal] = field(default_factory=dict)
     n_tried: int = 0
 
     def run_to_end(self) -> None:

@@ -13,7 +13,7 @@ from taxarbor.clusters._coordinates import Coordinates
 from taxarbor.clusters._growth import grow_leaves
 from taxarbor.clusters._links import link_leaves, merge_small
 from taxarbor.grow import StoppingRule
-from taxarbor.split import GapSplitter
+from taxarbor.split._gap import GapSplitter
 from taxarbor.tree import TreeBuilder
 
 MIN_GROWN, MAX_EXTRA = 16, 500

@@ -8,12 +8,12 @@ import numpy as np
 
 from taxarbor import native
 from taxarbor._run import GrowthEvent, Run, node_seed
-from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._compete import Labels
 from taxarbor.clusters._coordinates import Coordinates, draw_rows
 from taxarbor.grow import Path, StoppingRule, grow_from
-from taxarbor.split import GapSplitter, Refusal
-from taxarbor.split._gap import PLANE_ROWS, Plane
+from taxarbor.split import Refusal, Split
+from taxarbor.split._gap import PLANE_ROWS, GapSplitter, Plane
 from taxarbor.tree import TreeBuilder
 
 
@@ -30,20 +30,6 @@ class _Part:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cut:
-    """The division of a node by a plane, as the growth loop reads it."""
-
-    sizes: tuple[int, int]
-    score: float
-    info: SolveInfo
-
-    @property
-    def objective(self) -> float:
-        return self.info.trace[-1]
-
-
-@final
 class SampledTree:
     """The rows of a sample, as the nodes of a growing tree divide them."""
 
@@ -55,7 +41,7 @@ class SampledTree:
         self._parts: dict[Path, _Part] = {(): _Part(rows[order], order)}
         self.ids: dict[Path, IndexArray] = {(): order}
 
-    def propose_splits(self, paths: Sequence[Path]) -> list[_Cut | Refusal]:
+    def propose_splits(self, paths: Sequence[Path]) -> list[Split | Refusal]:
         """Return the division of each node, or why there is none."""
         divisions = list(self._run.each(self._divide, paths))
         for path, (_, parts) in zip(paths, divisions, strict=True):
@@ -63,13 +49,13 @@ class SampledTree:
             for side, part in enumerate(parts):
                 self._parts[(*path, side)] = part
                 self.ids[(*path, side)] = part.ids
-        return [cut for cut, _ in divisions]
+        return [split for split, _ in divisions]
 
-    def apply(self, tree: TreeBuilder, node: int, path: Path, split: _Cut) -> tuple[int, ...]:
+    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Split) -> tuple[int, ...]:
         """Split a leaf of the tree."""
         return tree.divide(node, split.sizes)
 
-    def _divide(self, path: Path) -> tuple[_Cut | Refusal, Sequence[_Part]]:
+    def _divide(self, path: Path) -> tuple[Split | Refusal, Sequence[_Part]]:
         """Return the division of a node, and the rows of its children."""
         part = self._parts[path]
         size, least = len(part.ids), max(self._splitter.min_size, 1)
@@ -87,8 +73,9 @@ class SampledTree:
                 f"its {size} rows hold duplicates that cannot be split into children of at "
                 f"least {least} rows"
             ), ()
-        cut = _Cut((n_first, size - n_first), size * plane.gap, plane.info)
-        return cut, (part.where(is_first), part.where(~is_first))
+        info = plane.info
+        split = Split((~is_first).astype(np.int8), None, size * plane.gap, info.trace[-1], info)
+        return split, (part.where(is_first), part.where(~is_first))
 
     def _find_plane(self, path: Path) -> Plane | Refusal:
         """Return the plane of a node; where its sample is one point, add rows that differ."""

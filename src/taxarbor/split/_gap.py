@@ -86,7 +86,7 @@ class GapSplitter:
     Examples
     --------
     >>> import numpy as np
-    >>> from taxarbor.split import GapSplitter
+    >>> from taxarbor.split._gap import GapSplitter
     >>> Z = np.array([[0.0, 1.0], [0.1, 1.0], [5.0, 1.0], [5.1, 1.0], [5.2, 1.0]])
     >>> plane = GapSplitter().find(Z, n_rows=5, seed=0)
     >>> np.count_nonzero(Z @ plane.weights + plane.offset >= 0.0) in (2, 3)

@@ -6,7 +6,6 @@ from typing import Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._run import node_rng
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows
@@ -52,7 +51,8 @@ class SplitTask:
 
     def rng(self) -> np.random.Generator:
         """Return this node's random generator, independent of the rest of the tree."""
-        return node_rng(self.seed, self.path)
+        seeds = np.random.SeedSequence(self.seed, spawn_key=self.path)
+        return np.random.default_rng(seeds)
 
 
 @final
