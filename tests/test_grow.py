@@ -10,12 +10,9 @@ import pytest
 
 from taxarbor._run import ignore
 from taxarbor._types import SolveInfo, Status
-from taxarbor.clusters import find_coordinates
-from taxarbor.clusters._growth import grow_leaves
 from taxarbor.grow import Run, StoppingRule, grow, grow_from
 from taxarbor.rows import as_rows
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split
-from taxarbor.split._gap import GapSplitter
 from taxarbor.split._margins import KINDS
 from taxarbor.tree import LinearRule
 
@@ -282,25 +279,6 @@ def test_the_tree_does_not_depend_on_how_splits_are_run():
             assert same(plain, grow_with(lifted(300), splitter, pool=Backwards(), **options))
 
 
-def grow_by_gaps(pool=None):
-    coordinates = find_coordinates(np.random.default_rng(0).normal(size=(300, 4)), 0)
-    run, stop = Run(pool=pool, width=1 if pool is None else 3), StoppingRule(9)
-    tree, labels = grow_leaves(coordinates, GapSplitter(n_init=2), stop, run)
-    return tree.freeze(order=False), labels
-
-
-def test_trees_in_coordinates_do_not_depend_on_it_either():
-    plain, labels = grow_by_gaps()
-    assert plain.n_leaves == 9
-    with ThreadPoolExecutor(3) as pool:
-        for other, others in (grow_by_gaps(pool), grow_by_gaps(Backwards())):
-            np.testing.assert_array_equal(labels, others)
-            assert plain.notes == other.notes
-            assert plain.info == other.info
-            for name in ("start", "stop", "parents", "birth", "score", "objective"):
-                np.testing.assert_array_equal(getattr(plain, name), getattr(other, name))
-
-
 def test_the_objective_never_rises_at_any_node():
     splitters = [
         margins(kind, solver=solver, center=center, tol=1e-3)
@@ -314,7 +292,7 @@ def test_the_objective_never_rises_at_any_node():
         for branching in (2, 3)
     ]
     assert all(tree.n_leaves == 7 for tree in trees)
-    for tree in (*trees, grow_by_gaps()[0]):
+    for tree in trees:
         traces = [np.array(info.trace) for info in tree.info if info is not None]
         assert len(traces) >= tree.n_splits
         assert all((np.diff(trace) <= 1e-12 * trace[:-1]).all() for trace in traces)

@@ -263,13 +263,9 @@ def test_distances(kind, dtype, p):
     np.testing.assert_allclose(part, found[some], rtol=1e-12)
 
 
-def test_wrong_distances_are_refused():
-    sound = {
-        "labels": np.zeros(5, dtype="i4"),
-        "centers": np.zeros((2, 3)),
-        "factors": np.ones(3),
-        "fill": np.zeros(3),
-    }
+def test_wrong_distances_and_labels_are_refused():
+    sound = {"labels": np.zeros(5, dtype="i4"), "centers": np.zeros((2, 3))}
+    sound |= {"factors": np.ones(3), "fill": np.zeros(3)}
     data = make_data(np.ones((5, 3)))
     native.distances(data, **sound)
     for name, value in (
@@ -282,6 +278,14 @@ def test_wrong_distances_are_refused():
     ):
         with pytest.raises(ValueError, match=f"^{name} "):
             native.distances(data, **(sound | {name: value}))
+    for labels, n_labels in (
+        (np.array([0, 3]), 3),
+        (np.zeros(2), 1),
+        (np.zeros((2, 2), dtype="i4"), 1),
+        (np.array([-(2**40), 0]), 0),
+    ):
+        with pytest.raises(ValueError, match="labels"):
+            native.sort_by_label(labels, n_labels)
 
 
 # ---- labels ----
@@ -296,15 +300,3 @@ def test_labels_are_sorted_as_numpy_does(dtype):
         found = native.sort_by_label(labels, n_labels)
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, expected)
-
-
-def test_wrong_labels_are_refused():
-    for labels, n_labels in (
-        (np.array([0, 3]), 3),
-        (np.zeros(2), 1),
-        (np.zeros((2, 2), dtype="i4"), 1),
-        (np.zeros(2, dtype="i4"), 0),
-        (np.array([-(2**40), 0]), 0),
-    ):
-        with pytest.raises(ValueError, match="labels"):
-            native.sort_by_label(labels, n_labels)

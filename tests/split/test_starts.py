@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.split._starts import STARTS, draw_sample, thin_out
+from taxarbor.split._starts import STARTS
 
 KINDS = ("dense", "sparse")
 
@@ -52,24 +52,3 @@ def test_duplicates_and_extreme_scales(draw, rows_of, start):
         centers = start(rows_of(draw(2) * scale), 2, rng_of())
         assert np.isfinite(centers).all()
         assert len(np.unique(centers, axis=0)) == 2
-
-
-def test_a_sample_is_sorted_and_distinct():
-    positions = draw_sample(10_000, 500, rng_of())
-    assert len(positions) == 500
-    assert (np.diff(positions) > 0).all()
-    assert 0 <= positions[0] <= positions[-1] < 10_000
-    np.testing.assert_array_equal(positions, draw_sample(10_000, 500, rng_of()))
-    assert all(draw_sample(n_rows, 500, rng_of()) is None for n_rows in (1, 499, 500))
-
-
-def test_rows_thinned_out_keep_their_center(draw, rows_of):
-    for kind in KINDS:
-        rows = rows_of(draw(2), kind)
-        few = thin_out(rows, 40)
-        assert few.n_rows == 40
-        np.testing.assert_array_equal(few.center, rows.center)
-        whole, kept = (part.scores(np.eye(rows.n_features)) for part in (rows, few))
-        assert {row.tobytes() for row in kept} <= {row.tobytes() for row in whole}
-        assert len(np.unique(kept, axis=0)) == 40
-        assert thin_out(rows, rows.n_rows) is rows

@@ -257,22 +257,12 @@ def _find_pairs(X: Array, index: IndexArray | None) -> Array:
 
 
 def _find_pairs_sparse(X: csr_array) -> Array:
-    """Return the same of a sparse matrix."""
-    n, p = X.shape
-    filled = np.bincount(X.indices, minlength=p)
-    # A cell that is not stored is zero.
-    low, high = np.where(filled < n, 0.0, np.inf), np.where(filled < n, 0.0, -np.inf)
-    blocks = [slice(i, i + BLOCK_CELLS) for i in range(0, len(X.data), BLOCK_CELLS)]
-    for block in blocks:
-        # NumPy is fast for these types only.
-        columns: IndexArray = X.indices[block].astype(np.intp)
-        values: Array = X.data[block].astype(np.float64)
-        np.minimum.at(low, columns, values)
-        np.maximum.at(high, columns, values)
-    fits = (filled == n) | (low == 0.0) | (high == 0.0)
-    for block in blocks:
-        owner, cells = X.indices[block], X.data[block]
-        fits[owner[(cells != low[owner]) & (cells != high[owner])]] = False
+    """Return the same of a sparse matrix, in which a cell that is not stored is zero."""
+    low, high = (np.ravel(v.toarray()).astype(np.float64) for v in (X.min(0), X.max(0)))
+    fits = (np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]) | (low == 0.0)
+    fits |= high == 0.0
+    is_other = (X.data != low[X.indices]) & (X.data != high[X.indices])
+    fits[X.indices[is_other]] = False
     return np.where(fits[:, None], np.stack([low, high], axis=1), np.nan)
 
 
