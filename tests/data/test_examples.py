@@ -76,18 +76,11 @@ FACTS = [
     ("emperor penguin", "has_feathers lays_eggs mainly_polar", "flies gives_milk"),
     ("platypus", "lays_eggs gives_milk venomous webbed_feet", "teeth_in_jaws flies"),
     ("dolphin", "gives_milk lives_in_sea has_flippers echolocates", "has_fur has_gills"),
-    ("cow", "chews_cud has_hooves has_horns domesticated", "has_antlers eats_meat"),
-    ("camel", "chews_cud lives_in_desert", "has_hooves has_horns"),
-    ("red kangaroo", "carries_young_in_pouch hind_legs_built_for_jumping", "lays_eggs"),
     ("cheetah", "spotted_or_blotched eats_meat", "retractable_claws striped"),
-    ("ostrich", "has_feathers lays_eggs long_neck", "flies feeds_its_young"),
     ("green sea turtle", "has_shell has_beak lays_eggs", "teeth_in_jaws warm_blooded"),
-    ("axolotl", "has_gills breathes_through_skin", "leaves_water_when_grown"),
     ("whale shark", "skeleton_of_cartilage filter_feeds has_gills", "gives_milk lays_eggs"),
     ("honeybee", "flies has_queen_and_workers drinks_nectar pupates", "has_backbone"),
-    ("garden spider", "venomous has_exoskeleton", "has_antennae has_compound_eyes"),
     ("octopus", "changes_colour_at_will has_beak has_gills", "has_shell has_backbone"),
-    ("starfish", "radial_body lives_in_sea", "has_gills lives_in_lakes_or_rivers"),
 ]
 
 

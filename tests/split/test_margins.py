@@ -1,5 +1,7 @@
 """The paper's splitter: its penalty, its objective, its score, its sizes, its refusals."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -35,39 +37,22 @@ def ancestors_of(path, rules):
 # ---- the penalty ----
 
 
-def test_the_penalty_is_the_papers(lineage, penalty_term, kind):
-    for K in (2, 3):
+def test_penalty_and_complexity_are_the_papers(lineage, penalty_term, kind):
+    """Complexity is the denominator of the splitting score: G + E, the variant's own."""
+    for K, units in product((2, 3), STRENGTHS):
         W = np.random.default_rng(0).normal(size=(K, 8))
+        regularizer = Regularizer(kind, 0.7, 0.4, units == "relative")
         for path, rules in (((), ()), lineage(8, K)):
-            for units in STRENGTHS:
-                regularizer = Regularizer(kind, 0.7, 0.4, units == "relative")
-                usage = regularizer.usage(path, rules, 8)
-                actual = regularizer.at(usage, 2.5, K).value(W)
-                terms = ancestors_of(path, rules), 2.5
-                expected = penalty_term[units](kind, 0.7, 0.4, W, *terms)
-                np.testing.assert_allclose(actual, expected, rtol=1e-12)
-
-
-def test_complexity_is_the_sum_of_the_papers_terms(lineage, penalty_term, kind):
-    """The denominator of the splitting score: G + E, the variant's own."""
-    W = np.random.default_rng(0).normal(size=(3, 8))
-    spread = np.sqrt(1e3 / 24)  # the ridge at the root of "exclusive" without its factor
-    for path, rules in (((), ()), lineage(8, 3)):
-        regularizer = Regularizer(kind, 0.7, 0.4, relative=False)
-        expected = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors_of(path, rules), spread)
-        actual = regularizer.complexity(W, regularizer.usage(path, rules, 8))
-        np.testing.assert_allclose(actual, expected, rtol=1e-12)
-
-
-def test_relative_strengths_have_no_unit(lineage, kind):
-    """Ten times the data and a tenth of the weights cost the same."""
-    W = np.random.default_rng(0).normal(size=(2, 8))
-    path, rules = lineage(8)
-    scaled = tuple(LinearRule(rule.weights / 10, rule.center) for rule in rules)
-    regularizer = Regularizer(kind, 0.3, 0.2, relative=True)
-    one = regularizer.at(regularizer.usage(path, rules, 8), 1.5, 2)
-    ten = regularizer.at(regularizer.usage(path, scaled, 8), 15.0, 2)
-    np.testing.assert_allclose(one.value(W), ten.value(W / 10), rtol=1e-12)
+            usage, ancestors = regularizer.usage(path, rules, 8), ancestors_of(path, rules)
+            actual = regularizer.at(usage, 2.5, K).value(W)
+            expected = penalty_term[units](kind, 0.7, 0.4, W, ancestors, 2.5)
+            np.testing.assert_allclose(actual, expected, rtol=1e-12)
+            if units == "raw":
+                spread = np.sqrt(1e3 / W.size)  # the ridge of "exclusive" without its factor
+                expected = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors, spread)
+                np.testing.assert_allclose(
+                    regularizer.complexity(W, usage), expected, rtol=1e-12
+                )
 
 
 def test_an_ancestor_without_weights_does_not_count():
@@ -84,35 +69,34 @@ def test_an_ancestor_without_weights_does_not_count():
 
 
 def test_objective_and_score_are_the_papers(draw, rows_of, task_of, hinge, penalty_term, kind):
-    """Eq. 5, and the sum of the rows' own scores over G + E (Eq. 4), from either origin."""
-    for storage, dtype in (("dense", "float64"), ("sparse", "float64"), ("dense", "float32")):
+    """Eq. 5, and the sum of the rows' own scores over G + E (Eq. 4), from either origin.
+
+    With more rows than the sample of the starts, too.
+    """
+    data = ("dense", "float64", 150), ("sparse", "float64", 150), ("dense", "float32", 150)
+    data = *data, ("dense", "float64", 2500)
+    for (storage, dtype, n_rows), K, deep in product(data, (2, 3), (False, True)):
         precision, slack = (1e-9, 1e-12) if dtype == "float64" else (1e-5, 1e-6)
-        for K in (2, 3):
-            X = draw(K, dtype=dtype)
-            for deep in (False, True):
-                task = task_of(rows_of(X, storage), K, deep=deep)
-                ancestors = ancestors_of(task.path, task.lineage)
-                for center in CENTERS:
-                    for units, strengths in STRENGTHS.items():
-                        splitter = splitter_of(kind, units, tol=1e-3, center=center)
-                        split = splitter.split(task)
-                        assert isinstance(split, Split)
-                        W = split.rule.weights.astype(float)
-                        Z = X - split.rule.center.astype(float)
-                        origin = task.origin if center == "data" else task.rows.center
-                        spread = float(np.abs(X - origin).mean(axis=0).max())
-                        terms = kind, *strengths, W, ancestors, spread
-                        expected = hinge(Z, W, split.labels) + penalty_term[units](*terms)
-                        np.testing.assert_allclose(split.objective, expected, rtol=precision)
-                        trace = np.array(split.info.trace)
-                        assert (np.diff(trace) <= slack * trace[:-1]).all()
-                        if units == "raw":
-                            own = (Z @ W.T)[np.arange(len(X)), split.labels].sum()
-                            at_root = np.sqrt(1e3 / W.size)
-                            bottom = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors, at_root)
-                            np.testing.assert_allclose(
-                                split.score, own / bottom, rtol=100 * precision
-                            )
+        X = draw(K, dtype=dtype, n_rows=n_rows)
+        task = task_of(rows_of(X, storage), K, deep=deep)
+        ancestors = ancestors_of(task.path, task.lineage)
+        for center, (units, strengths) in product(CENTERS, STRENGTHS.items()):
+            split = splitter_of(kind, units, tol=1e-3, center=center).split(task)
+            assert isinstance(split, Split)
+            W = split.rule.weights.astype(float)
+            Z = X - split.rule.center.astype(float)
+            origin = task.origin if center == "data" else task.rows.center
+            spread = float(np.abs(X - origin).mean(axis=0).max())
+            terms = kind, *strengths, W, ancestors, spread
+            expected = hinge(Z, W, split.labels) + penalty_term[units](*terms)
+            np.testing.assert_allclose(split.objective, expected, rtol=precision)
+            trace = np.array(split.info.trace)
+            assert (np.diff(trace) <= slack * trace[:-1]).all()
+            if units == "raw":
+                total = (Z @ W.T)[np.arange(len(X)), split.labels].sum()
+                at_root = np.sqrt(1e3 / W.size)
+                bottom = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors, at_root)
+                np.testing.assert_allclose(split.score, total / bottom, rtol=100 * precision)
 
 
 def test_sizes(draw, rows_of, task_of):
@@ -126,21 +110,6 @@ def test_sizes(draw, rows_of, task_of):
                     sizes = np.bincount(split.labels, minlength=K)
                     assert len(sizes) == K
                     assert 1 <= lower <= sizes.min() <= sizes.max() <= upper
-
-
-def test_more_rows_than_the_sample(draw, rows_of, task_of, hinge, penalty_term):
-    """Starts see a sample, the result all rows."""
-    X = draw(2, n_rows=2500)
-    for K in (2, 3):
-        for center in CENTERS:
-            task = task_of(rows_of(X), K, deep=center == "data")
-            split = splitter_of("group", center=center).split(task)
-            assert split.labels.shape == (2500,)
-            W, Z = split.rule.weights, X - split.rule.center
-            spread = float(np.abs(Z).mean(axis=0).max())
-            terms = "group", *STRENGTHS["relative"], W, [], spread
-            expected = hinge(Z, W, split.labels) + penalty_term["relative"](*terms)
-            np.testing.assert_allclose(split.objective, expected, rtol=1e-9)
 
 
 def test_the_default_tolerance_comes_close_to_the_optimum(draw, rows_of, task_of):

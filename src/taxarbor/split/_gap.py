@@ -42,7 +42,7 @@ LLOYD_STEPS = 3
 """Steps of k-means in a start: six are no better."""
 
 STARTS = ("principal", "ward", "far_rows", "ward", "ward", "ward")
-"""Taken in turn, again and again, until there are as many as asked for. Ward's clusters of
+"""Taken in turn, again and again, until there are as many as requested. Ward's clusters of
 other rows are other starts; the others hardly change."""
 
 
