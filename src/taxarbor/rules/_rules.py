@@ -14,7 +14,7 @@ all clusters below the node, and the splits between only nest and describe.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, final
 
 import numpy as np
@@ -211,12 +211,10 @@ class _Search:
             return sample.share(rows, is_right)
 
         far = _Targets(self._moments, leaves, rows, labels, is_near=False)
+        find_far = partial(self._find_discriminant, far, is_known, max_columns)
         if self.sparsity.is_free:
-            return self._find_discriminant(far, is_known, max_columns)[0]
-        wide = (
-            None if max_columns is None else self._find_discriminant(far, is_known, max_columns)
-        )
-        is_hard = False
+            return find_far()[0]
+        wide, is_hard = (None if max_columns is None else find_far()), False
         if len(parts) == 2:
             if wide is None:
                 scores = self._scores[chosen, leaves.start : leaves.stop]
@@ -229,7 +227,7 @@ class _Search:
             if plane is not None and self._count_lost_by(plane, drawn, starts[1]) <= n_lost:
                 return _Choice.of_plane(plane)
             is_hard = max_columns is None and share < min_share - FAR_BELOW
-        choice, sent = wide or self._find_discriminant(far, is_known, max_columns)
+        choice, sent = wide or find_far()
         n_levels = np.log(len(leaves)) / np.log(len(parts))
         max_near = max_columns or int(len(choice.columns) / n_levels)
         if len(parts) == len(leaves) or max_near < 1 or is_hard:
