@@ -124,18 +124,6 @@ def test_a_group_of_features_is_one_of_more_models(W, slope, step):
     close(grouped.restrict(some).prox(W[:, some], step), grouped.prox(W, step)[:, some])
 
 
-def test_features_do_not_mix(penalty_of, kind):
-    W = np.random.default_rng(1).normal(size=(3, 8))
-    penalty, some = penalty_of(kind, 8), np.array([1, 4, 6])
-    alone = penalty.restrict(some)
-    pairs = [
-        (alone.prox(W[:, some], 0.7), penalty.prox(W, 0.7)[:, some]),
-        (alone.violations(W[:, some], -W[:, some]), penalty.violations(W, -W)[some]),
-    ]
-    for actual, expected in pairs:
-        np.testing.assert_allclose(actual, expected, rtol=1e-12)
-
-
 def steepest_slope(penalty, W, gradient, n_angles=20_000):
     """Return, per feature, the least directional derivative over unit directions; two models.
 

@@ -32,7 +32,7 @@ from taxarbor.optim._penalty import group_norms, group_shares
 from taxarbor.rows import Rows
 from taxarbor.split._alternate import Alternation, Problem, SolverName
 from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out, true_spread
-from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_few
+from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_size
 from taxarbor.tree import LinearRule
 
 VIOLATION = 1e-3
@@ -206,7 +206,7 @@ class MaxMarginSplitter:
 
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return the best division of all starts, or why there is none."""
-        few = refuse_few(task)
+        few = refuse_size(task.rows.n_rows, task.n_children)
         if few is not None:
             return few
         rows, K = task.rows, task.n_children

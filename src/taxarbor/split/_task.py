@@ -111,13 +111,8 @@ class Refusal:
     reason: str
 
 
-def refuse_few(task: SplitTask, least: int = 2) -> Refusal | None:
-    """Refuse a node with too few rows for its children: two each, or ``least`` if more."""
-    return refuse_size(task.rows.n_rows, task.n_children, least)
-
-
 def refuse_size(n_rows: int, n_children: int, least: int = 2) -> Refusal | None:
-    """Refuse so many rows for so many children, likewise."""
+    """Refuse too few rows for the children: two each, or ``least`` if that is more."""
     needed = n_children * max(least, 2)
     if n_rows >= needed:
         return None
