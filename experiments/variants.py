@@ -30,8 +30,8 @@ from taxarbor.clusters import (
 from taxarbor.clusters._compete import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
-from taxarbor.split import GapSplitter, Refusal, _gap
-from taxarbor.split._gap import Plane
+from taxarbor.split import Refusal, _gap
+from taxarbor.split._gap import GapSplitter, Plane
 from taxarbor.tables._checks import check_balance
 
 Criterion = Literal["gap", "scatter", "objective", "variance", "size"]

@@ -23,7 +23,7 @@ from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split import Refusal, Split, SplitTask
 from taxarbor.split._starts import far_rows
-from taxarbor.split._task import keep_together, refuse_few
+from taxarbor.split._task import keep_together, refuse_size
 
 Criterion = Literal["scatter", "compact"]
 CRITERIA: tuple[Criterion, ...] = ("scatter", "compact")
@@ -129,7 +129,7 @@ class KMeansSplitter:
 
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return the best division found, or why there is none."""
-        few = refuse_few(task)
+        few = refuse_size(task.rows.n_rows, task.n_children)
         if few is not None:
             return few
         found = cluster_rows(task.rows, task.n_children, self.n_init, task.rng())
@@ -229,7 +229,9 @@ class SpectralSplitter:
         """Return the division, or why there is none."""
         rows, K, rng = task.rows, task.n_children, task.rng()
         # A graph of equal rows can be cut as well, but nothing tells its parts apart.
-        few = refuse_few(task) or refuse_empty(task, rows.lloyd(far_rows(rows, K, rng), 1)[0])
+        few = refuse_size(task.rows.n_rows, task.n_children) or refuse_empty(
+            task, rows.lloyd(far_rows(rows, K, rng), 1)[0]
+        )
         if few is not None:
             return few
         graph = neighbor_graph(rows, min(self.n_neighbors, rows.n_rows - 1))
@@ -259,7 +261,7 @@ def find_neighbors(rows: Rows, n_neighbors: int) -> tuple[Array, IndexArray]:
 
     Both of shape (n_rows, n_neighbors), for fewer neighbours than there are rows.
     """
-    X = rows._own()
+    X = rows._matrix()
     if not issparse(X):  # about the centre, an offset of the data costs no digits
         X = np.ascontiguousarray(X - rows.center.astype(rows.dtype))
     most = max((rows.n_rows - 1) // ROWS_PER_THREAD, 1)

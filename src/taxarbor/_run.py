@@ -1,14 +1,12 @@
-"""What all steps of a fit share: a seed, a thread pool, and an observer of its progress.
+"""The context of a fit: a seed, a thread pool, and an observer of its progress.
 
-The library never prints. Whoever wants to show progress passes an observer.
+The library never prints. To show progress, pass an observer.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, final
-
-import numpy as np
+from typing import TypeVar, final
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,22 +30,18 @@ class GrowthEvent:
     n_tried: int
 
 
-class Observer(Protocol):
-    """Receives an event after each step of the growth."""
-
-    def __call__(self, event: GrowthEvent, /) -> None:
-        """Handle the event."""
-        ...
+Observer = Callable[[GrowthEvent], None]
+"""Receives an event after each step of the growth."""
 
 
-def ignore(event: GrowthEvent, /) -> None:
+def ignore(event: GrowthEvent) -> None:
     """Do nothing."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What all steps of one fit share.
+    """The context of a fit, shared by all of its steps.
 
     Attributes
     ----------
@@ -89,9 +83,3 @@ def node_seed(seed: int, path: tuple[int, ...]) -> int:
     for step in path:
         bits = (bits ^ (bits >> 29)) * 0xBF58476D1CE4E5B9 + step + 1 & 0xFFFFFFFFFFFFFFFF
     return bits
-
-
-def node_rng(seed: int, path: tuple[int, ...], stream: int = 0) -> np.random.Generator:
-    """Return the random generator of a node, independent of the rest of the tree."""
-    entropy = (seed, stream) if stream else seed
-    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=path))

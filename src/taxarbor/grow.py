@@ -3,36 +3,36 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, nsmallest
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 from taxarbor._run import GrowthEvent, Run
 from taxarbor._types import IndexArray
 from taxarbor.rows import Rows
-from taxarbor.split import Refusal, SplitTask, Splitter
+from taxarbor.split import Refusal, Split, SplitTask, Splitter
 from taxarbor.tree import LinearRule, TreeBuilder
 
 __all__ = ["Run", "StoppingRule", "grow"]
 
 Path = tuple[int, ...]
-"""Which child to take at each split, from the root down: what a node is known by."""
+"""Identifies a node: which child to take at each split, from the root down."""
 
-AHEAD = 2
-"""Nodes tried together, for each that runs at a time: they do not take equally long."""
+TASKS_PER_THREAD = 2
+"""Nodes proposed together, per thread: they do not take equally long."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """When a tree is large enough. Each limit that is None does not count.
+    """When a tree is large enough. A limit that is None has no effect.
 
     Attributes
     ----------
     n_leaves : int or None
         The tree never has more leaves than this.
     max_leaf_size : int or None
-        Leaves of at most this many rows are left alone.
+        Leaves of at most this many rows are not split.
     max_depth : int or None
-        Leaves at this depth are left alone.
+        Leaves at this depth are not split.
 
     Examples
     --------
@@ -49,62 +49,58 @@ class StoppingRule:
         """Say whether one more split would make too many leaves."""
         return self.n_leaves is not None and n_leaves + branching - 1 > self.n_leaves
 
-    def spares(self, n_rows: int, depth: int) -> bool:
-        """Say whether a leaf is small or deep enough to be left alone."""
+    def is_final(self, n_rows: int, depth: int) -> bool:
+        """Say whether a leaf is small or deep enough not to be split."""
         small = self.max_leaf_size is not None and n_rows <= self.max_leaf_size
         return small or (self.max_depth is not None and depth >= self.max_depth)
 
 
 @final
 @dataclass(slots=True, eq=False)
-class Gathering:
-    """Splits into few children, read as splits into more.
+class BranchMerger:
+    """Merges splits into few children to splits into more.
 
-    The children of a leaf whose parent has fewer than ``branching`` take its place there; so
-    nodes have that many children at most, and are full before there are deeper ones.
+    The children of a leaf whose parent has fewer than ``branching`` replace it there; so nodes
+    have that many children at most, and are full before there are deeper ones.
     """
 
     branching: int
     splits: dict[int, list[int]] = field(default_factory=dict)
-    _home: dict[int, int] = field(default_factory=dict)  # the parent of each node but the root
+    _parent: dict[int, int] = field(default_factory=dict)
     _depth: dict[int, int] = field(default_factory=lambda: {0: 0})
 
     def level(self, node: int) -> int:
         """Return the depth at which a leaf would be split."""
-        return self._depth[node] - self._joins(node)
+        return self._depth[node] - self._is_merged(node)
 
     def add(self, node: int, children: Sequence[int]) -> None:
-        """Take note of a split."""
-        home = node
-        if self._joins(node):
-            home = self._home[node]
-            at = self.splits[home].index(node)
-            self.splits[home][at : at + 1] = children
+        """Add a split."""
+        parent = node
+        if self._is_merged(node):
+            parent = self._parent[node]
+            position = self.splits[parent].index(node)
+            self.splits[parent][position : position + 1] = children
         else:
             self.splits[node] = [*children]
         for child in children:
-            self._home[child], self._depth[child] = home, self._depth[home] + 1
+            self._parent[child], self._depth[child] = parent, self._depth[parent] + 1
 
-    def _joins(self, node: int) -> bool:
-        return node in self._home and len(self.splits[self._home[node]]) < self.branching
+    def _is_merged(self, node: int) -> bool:
+        return node in self._parent and len(self.splits[self._parent[node]]) < self.branching
 
 
-class Ground(Protocol):
-    """What a tree grows on: the rows of its nodes, wherever they are."""
+class SplitSource(Protocol):
+    """Proposes splits of a growing tree's nodes, and applies those that are chosen."""
 
     n_rows: int
-    looks_ahead: bool
-    """Whether nodes can be tried before their parents are split in the tree."""
+    is_speculative: bool
+    """Whether nodes can be split before their parents are split in the tree."""
 
-    def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
-        """Return the best split of each of some nodes, or a Refusal.
-
-        The splits of their parents were found before. A split has a score, an objective, info
-        and, where the ground looks ahead, the sizes of its children.
-        """
+    def propose_splits(self, paths: Sequence[Path]) -> Iterable[Split | Refusal]:
+        """Return the best split of each node, whose parents had theirs proposed before."""
         ...
 
-    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Any) -> tuple[int, ...]:
+    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Split) -> tuple[int, ...]:
         """Split a leaf of the tree, and return the ids of its children."""
         ...
 
@@ -153,46 +149,51 @@ def grow(
     >>> tree.freeze().n_leaves
     5
     """
-    ground = _RowsInMemory(rows, splitter, branching, run)
-    return grow_on(ground, branching=branching, stop=stop, run=run)
+    source = _SplitRows(rows, splitter, branching, run)
+    return grow_from(source, branching=branching, stop=stop, run=run)
 
 
-def grow_on(
-    ground: Ground, *, branching: int, stop: StoppingRule, run: Run, gather: int = 2
+def grow_from(
+    source: SplitSource,
+    *,
+    branching: int,
+    stop: StoppingRule,
+    run: Run,
+    max_children: int = 2,
 ) -> TreeBuilder:
-    """Grow a tree on any ground; see :func:`grow`.
+    """Grow a tree by the splits of a source; see :func:`grow`.
 
-    ``gather`` is how many children splits will be gathered to: depth counts as it does then.
+    Splits will be merged up to ``max_children``: depth counts as it does then.
     """
-    tree = TreeBuilder(ground.n_rows)
-    _Growth(tree, ground, branching, stop, run, Gathering(gather)).run_to_end()
+    tree = TreeBuilder(source.n_rows)
+    _Growth(tree, source, branching, stop, run, BranchMerger(max_children)).run_to_end()
     return tree
 
 
 @final
-class _RowsInMemory:
+class _SplitRows:
     """Rows that a splitter divides node by node."""
 
-    looks_ahead = False
+    is_speculative = False
 
     def __init__(self, rows: Rows, splitter: Splitter, branching: int, run: Run) -> None:
         self.n_rows = rows.n_rows
         self._rows, self._splitter, self._branching, self._run = rows, splitter, branching, run
         self._members: dict[Path, tuple[IndexArray, tuple[LinearRule, ...]]] = {}
 
-    def seek(self, paths: Sequence[Path]) -> Iterable[Any]:
+    def propose_splits(self, paths: Sequence[Path]) -> Iterable[Split | Refusal]:
         return self._run.each(self._split, paths)
 
-    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Any) -> tuple[int, ...]:
+    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Split) -> tuple[int, ...]:
         self._members.pop(path, None)
-        made = tree.add_split(node, split.labels, split.rule)
-        for turn, child in enumerate(made):
-            self._members[(*path, turn)] = tree.rows(child), tree.lineage(child)[1]
-        return made
+        children = tree.add_split(node, split.labels, split.rule)
+        for position, child in enumerate(children):
+            self._members[(*path, position)] = tree.rows(child), tree.lineage(child)[1]
+        return children
 
-    def _split(self, path: Path) -> Any:
-        no_rules: tuple[LinearRule, ...] = ()
-        rows, lineage = self._rows, no_rules
+    def _split(self, path: Path) -> Split | Refusal:
+        rows = self._rows
+        lineage: tuple[LinearRule, ...] = ()
         if path:
             members, lineage = self._members[path]
             rows = rows.take(members)
@@ -204,44 +205,46 @@ class _RowsInMemory:
 @final
 @dataclass(slots=True, eq=False)
 class _Growth:
-    """A tree on its way, with the candidates that wait to be applied."""
+    """A growing tree, and the candidates for its next splits."""
 
     tree: TreeBuilder
-    ground: Ground
+    source: SplitSource
     branching: int
     stop: StoppingRule
     run: Run
-    gathering: Gathering
+    merger: BranchMerger
     paths: dict[int, Path] = field(default_factory=lambda: {0: ()})
-    heap: list[tuple[float, int, Any]] = field(default_factory=list)
-    splits: dict[Path, Any] = field(default_factory=dict)  # of nodes not in the tree yet
+    heap: list[tuple[float, int, Split]] = field(default_factory=list)
+    # Of nodes that are not in the tree yet.
+    proposed: dict[Path, Split | Refusal] = field(default_factory=dict)
     n_tried: int = 0
 
     def run_to_end(self) -> None:
-        """Try, apply the best, and again, until the tree is full or nothing is left."""
+        """Propose splits and apply the best, until the tree is full or no candidate is left."""
         new: Sequence[int] = (0,)
         while not self.stop.is_full(self.tree.n_leaves, self.branching):
-            self._try([node for node in new if not self._spares(node)])
+            self._propose([node for node in new if not self._is_final(node)])
             if not self.heap:
                 return
             _, node, best = heappop(self.heap)
             new = ()
-            if self._spares(node):  # its parent has become full
+            if self._is_final(node):  # its parent has become full
                 continue
-            new = self.ground.apply(self.tree, node, self.paths[node], best)
+            new = self.source.apply(self.tree, node, self.paths[node], best)
             self.paths |= {child: (*self.paths[node], at) for at, child in enumerate(new)}
-            self.gathering.add(node, new)
+            self.merger.add(node, new)
             self._notify()
 
-    def _try(self, nodes: Sequence[int]) -> None:
-        """Find the splits of new leaves, and add them to the candidates."""
-        lacking = [path for node in nodes if (path := self.paths[node]) not in self.splits]
-        if lacking:
-            if self.ground.looks_ahead and self.run.width > 1:
-                lacking += self._ahead(AHEAD * self.run.width - len(lacking))
-            self.splits |= zip(lacking, self.ground.seek(lacking), strict=True)
+    def _propose(self, nodes: Sequence[int]) -> None:
+        """Add the splits of new leaves to the candidates."""
+        missing = [path for node in nodes if (path := self.paths[node]) not in self.proposed]
+        if missing:
+            if self.source.is_speculative and self.run.width > 1:
+                n_more = TASKS_PER_THREAD * self.run.width - len(missing)
+                missing += self._choose_speculative(n_more)
+            self.proposed |= zip(missing, self.source.propose_splits(missing), strict=True)
         for node in nodes:
-            split = self.splits.pop(self.paths[node])
+            split = self.proposed.pop(self.paths[node])
             self.n_tried += 1
             if isinstance(split, Refusal):
                 self.tree.refuse(node, split.reason)
@@ -252,37 +255,37 @@ class _Growth:
                 heappush(self.heap, (-split.score, node, split))
             self._notify()
 
-    def _ahead(self, most: int) -> list[Path]:
-        """Return children of the candidates that, for all we know, will be applied next.
+    def _choose_speculative(self, max_nodes: int) -> list[Path]:
+        """Return children of the candidates that, as far as is known, will be applied next.
 
-        These are what the growth would apply from here, if nodes that were not tried could not
-        be split: what comes of them can but take the place of others. So the tree is the same,
-        whoever is tried when, and few are tried in vain.
+        That is, what the growth would apply if nodes without a proposed split could not be
+        split. Their splits can only replace others, so the tree is the same, whichever nodes
+        are proposed early, and few are proposed in vain.
         """
-        if self.stop.max_depth is not None and self.gathering.branching > 2:
-            return []  # how deep a node is depends on what is applied before
-        room = None
+        if self.stop.max_depth is not None and self.merger.branching > 2:
+            return []  # the depth of a node depends on the splits applied before
+        n_splits_left = None
         if self.stop.n_leaves is not None:
-            room = (self.stop.n_leaves - self.tree.n_leaves) // (self.branching - 1)
-        best = nsmallest(most, self.heap)
+            n_splits_left = (self.stop.n_leaves - self.tree.n_leaves) // (self.branching - 1)
+        best = nsmallest(max_nodes, self.heap)
         waiting = [(cost, self.paths[node], split) for cost, node, split in best]
         heapify(waiting)  # where costs are equal, by their paths
         paths: list[Path] = []
-        while waiting and len(paths) < most and (room is None or room > 0):
+        while waiting and len(paths) < max_nodes and n_splits_left != 0:
             _, path, split = heappop(waiting)
-            room = None if room is None else room - 1
-            for at, size in enumerate(split.sizes):
-                child = (*path, at)
-                known = self.splits.get(child)
-                if known is None and not self.stop.spares(size, len(child)):
+            n_splits_left = None if n_splits_left is None else n_splits_left - 1
+            for position, size in enumerate(split.sizes):
+                child = (*path, position)
+                known = self.proposed.get(child)
+                if known is None and not self.stop.is_final(size, len(child)):
                     paths.append(child)
                 elif known is not None and not isinstance(known, Refusal):
                     heappush(waiting, (-known.score, child, known))
         return paths
 
-    def _spares(self, node: int) -> bool:
-        return self.stop.spares(self.tree.size(node), self.gathering.level(node))
+    def _is_final(self, node: int) -> bool:
+        return self.stop.is_final(self.tree.size(node), self.merger.level(node))
 
     def _notify(self) -> None:
-        most = self.stop.n_leaves or 0
-        self.run.observer(GrowthEvent(self.tree.n_leaves, most, self.n_tried))
+        max_leaves = self.stop.n_leaves or 0
+        self.run.observer(GrowthEvent(self.tree.n_leaves, max_leaves, self.n_tried))

@@ -67,14 +67,6 @@ def test_many_features_keep_the_greatest_variance():
             assert (np.diff(kept) <= 1e-4 * kept[0]).all()  # the greatest first
 
 
-def test_coordinates_are_projections(data):
-    X = data["middle"]
-    found = find_coordinates(X, 0)
-    expected = (X - X.mean(axis=0)) @ found.directions.T
-    np.testing.assert_allclose(plain(found), expected, atol=0.501 * found.unit)
-    np.testing.assert_allclose(found.center, X.mean(axis=0), atol=1e-12)
-
-
 def test_coordinates_are_whole_multiples_of_a_unit(data):
     for X in (*data.values(), with_decay(500, 20) * np.logspace(0, 4, 500)[:, None]):
         found = find_coordinates(X, 0)
@@ -129,17 +121,17 @@ def turn(values):
     return values * np.where(values[0] < 0.0, -1.0, 1.0)
 
 
-def test_dense_and_sparse_rows_have_the_same_coordinates(data):
-    dense, csr = (find_coordinates(kind(data["wide"]), 0) for kind in KINDS)
-    np.testing.assert_allclose(turn(plain(dense)), turn(plain(csr)), atol=2.0 * dense.unit)
-
-
-def test_scale_and_shift_change_nothing(data):
+def test_storage_scale_and_shift_change_nothing(data):
     for X in (data["cloud"], data["wide"]):
-        one = find_coordinates(X, 0)
-        for factor in (1e-6, 1000.0):
-            other = find_coordinates(X * factor + factor, 0)
-            np.testing.assert_allclose(turn(plain(other)), turn(plain(one)), atol=2 * one.unit)
+        expected = find_coordinates(X, 0)
+        for other in (sparse.csr_array(X), 1e-6 * X + 1e-6, 1000.0 * X + 1000.0):
+            values = plain(find_coordinates(other, 0))
+            np.testing.assert_allclose(
+                turn(values), turn(plain(expected)), atol=2 * expected.unit
+            )
+        projected = (X - X.mean(axis=0)) @ expected.directions.T
+        np.testing.assert_allclose(plain(expected), projected, atol=0.501 * expected.unit)
+        np.testing.assert_allclose(expected.center, X.mean(axis=0), atol=1e-12)
 
 
 def test_of_many_rows_a_sample_gives_the_directions():

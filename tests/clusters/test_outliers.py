@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import Taxarbor
 from taxarbor.clusters import find_outliers
-from taxarbor.clusters._outliers import MIN_COMPANY, REFERENCE_ROWS
+from taxarbor.clusters._outliers import MIN_NEIGHBORS, REFERENCE_ROWS
 
 
 def blobs(n_rows, seed, n_features=8):
@@ -31,9 +31,9 @@ def with_far(X, distances, seed):
 
 
 def positions(X, seed=0):
-    """Return the positions of the rows that are found."""
-    found = find_outliers(X, seed)
-    return [] if found is None else np.flatnonzero(found).tolist()
+    """Return the positions of outliers."""
+    is_outlier = find_outliers(X, seed)
+    return [] if is_outlier is None else np.flatnonzero(is_outlier).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -70,9 +70,9 @@ def test_groups_are_no_outliers():
         ]
         assert positions(np.vstack([cloud, *small]), seed) == []
         # Nor are duplicates, if they are not just a few.
-        for copies in (1, MIN_COMPANY, MIN_COMPANY + 1):
+        for copies in (1, MIN_NEIGHBORS, MIN_NEIGHBORS + 1):
             row = np.full((copies, 20), 1e15)
-            expected = list(range(1980, 1980 + copies)) if copies <= MIN_COMPANY else []
+            expected = list(range(1980, 1980 + copies)) if copies <= MIN_NEIGHBORS else []
             assert positions(np.vstack([cloud, row]), seed) == expected
 
 

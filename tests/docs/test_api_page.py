@@ -23,12 +23,19 @@ PUBLIC = [
     "taxarbor.grow",
     "taxarbor.split",
     "taxarbor.rows",
-    "taxarbor.optim",
-    "taxarbor.assign",
 ]
 INTERNAL = {
     f"taxarbor.{name}"
-    for name in ("cli", "clusters", "estimators", "native", "rules", "sources")
+    for name in (
+        "assign",
+        "cli",
+        "clusters",
+        "estimators",
+        "native",
+        "optim",
+        "rules",
+        "sources",
+    )
 }
 """Not in the reference; the estimators are on the page of the top package."""
 MOST_NAMES = 78

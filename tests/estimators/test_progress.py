@@ -12,7 +12,8 @@ from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
 from taxarbor.estimators import _base, _taxarbor
 from taxarbor.exchange import to_json
-from taxarbor.split import GapSplitter, MaxMarginSplitter
+from taxarbor.split import MaxMarginSplitter
+from taxarbor.split._gap import GapSplitter
 from taxarbor.tree import TreeBuilder
 
 

@@ -40,8 +40,8 @@ def build(name: str, option: str, *, quiet: bool = False) -> Path:
     python = f"-DPython_EXECUTABLE={sys.executable}"
     make = ["cmake", "-S", str(ROOT), "-B", str(folder), python, *settings]
     subprocess.run(make, check=True, env=env, stdout=subprocess.DEVNULL)
-    told = subprocess.DEVNULL if quiet else None
-    subprocess.run(["cmake", "--build", str(folder)], check=True, env=env, stdout=told)
+    output = subprocess.DEVNULL if quiet else None
+    subprocess.run(["cmake", "--build", str(folder)], check=True, env=env, stdout=output)
     package = folder / "python" / "taxarbor"
     shutil.rmtree(package, ignore_errors=True)
     ignore = shutil.ignore_patterns("*.so", "__pycache__", "src")
@@ -65,8 +65,8 @@ def preload() -> str:
     names = ["libasan.so", "libubsan.so", "libstdc++.so"]
     compiler = os.environ.get("CXX", "c++")
     ask = [[compiler, f"-print-file-name={name}"] for name in names]
-    found = [subprocess.run(one, check=True, capture_output=True, text=True) for one in ask]
-    return " ".join(os.path.realpath(one.stdout.strip()) for one in found)
+    answers = [subprocess.run(line, check=True, capture_output=True, text=True) for line in ask]
+    return " ".join(os.path.realpath(answer.stdout.strip()) for answer in answers)
 
 
 def strict() -> dict[str, str]:

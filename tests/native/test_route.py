@@ -33,9 +33,9 @@ NO_RULES = RoutingTable(
 )
 
 
-def draw_rules(rng, n_rules, n_features, most_targets=6):
+def draw_rules(rng, n_rules, n_features, max_targets=6):
     """Return rules; each stands among the targets of one before it, of any depth below it."""
-    n_targets = rng.integers(2, most_targets + 1, n_rules)
+    n_targets = rng.integers(2, max_targets + 1, n_rules)
     targets = [np.full(n, -1) for n in n_targets]
     for later in range(1, n_rules):
         free = [(r, k) for r in range(later) for k in np.flatnonzero(targets[r] < 0)]
@@ -137,19 +137,14 @@ def test_dense_and_sparse_rows_agree_to_the_bit():
     np.testing.assert_array_equal(native.route(make_data(X, "csr", rng=rng), table)[0], dense)
 
 
-def test_without_rules_all_rows_are_in_one_leaf():
-    for kind in ("dense", "csr"):
-        data = make_data(draw_rows(np.random.default_rng(0), 50, 3), kind)
-        assert native.route(data, NO_RULES)[0].tolist() == [0] * 50
-
-
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-def test_a_matrix_of_zeros(kind):
+def test_zeros_and_a_tree_without_rules():
     rules, n_leaves = draw_rules(np.random.default_rng(0), 5, 4)
     X = np.zeros((6, 4))
-    labels, refused = native.route(make_data(X, kind), make_table(rules, n_leaves))
-    np.testing.assert_array_equal(labels, route_by_hand(rules, X))
-    assert refused == -1
+    for kind in ("dense", "csr"):
+        labels, refused = native.route(make_data(X, kind), make_table(rules, n_leaves))
+        np.testing.assert_array_equal(labels, route_by_hand(rules, X))
+        assert refused == -1
+        assert native.route(make_data(X, kind), NO_RULES)[0].tolist() == [0] * 6
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -209,69 +204,39 @@ def test_infinities_are_refused_wherever_they_are(kind):
                 assert native.route(data, make_table([rule], 2), fill)[1] == 4321
 
 
-def with_entry(name, position, value):
-    def change(table):
-        array = getattr(table, name).copy()
-        array[position] = value
-        return replace(table, **{name: array})
+ENTRIES = {
+    "targets": [(0, 0), (-1, 1), (1, 99), (1, -99)],
+    "starts": [(0, 1), (1, -1), (1, 99), (-1, 99)],
+    "firsts": [(0, -1), (1, -(2**63)), (1, 1), (1, 99), (-1, 0)],
+    "features": [(0, 4), (0, -1)],
+    "centers": [(0, np.nan)],
+    "weights": [(0, np.inf)],
+    "offsets": [(0, np.nan)],
+}
+"""Of each array of a table, positions with values that they cannot have."""
 
-    return change
 
-
-def with_length(name, size):
-    return lambda table: replace(table, **{name: np.resize(getattr(table, name), size)})
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        with_entry("targets", 0, 0),
-        with_entry("targets", -1, 1),
-        with_entry("targets", 1, 99),
-        with_entry("targets", 1, -99),
-        with_entry("starts", 0, 1),
-        with_entry("starts", 1, -1),
-        with_entry("starts", 1, 99),
-        with_entry("starts", -1, 99),
-        with_entry("firsts", 0, -1),
-        with_entry("firsts", 1, -(2**63)),
-        with_entry("firsts", 1, 1),
-        with_entry("firsts", 1, 99),
-        with_entry("firsts", -1, 0),
-        with_entry("features", 0, 4),
-        with_entry("features", 0, -1),
-        with_entry("centers", 0, np.nan),
-        with_entry("weights", 0, np.inf),
-        with_entry("offsets", 0, np.nan),
-        *(
-            with_length(name, size)
-            for name in (
-                *("starts", "features", "centers", "weights", "firsts", "offsets", "targets"),
-            )
-            for size in (0, 1, 100)
-        ),
-        lambda table: replace(table, n_leaves=0),
-        lambda table: replace(table, n_leaves=1),
-        lambda table: replace(table, weights=table.weights.astype("f4")),
-        lambda table: replace(table, targets=table.targets.astype("i8")),
-        lambda table: replace(NO_RULES, n_leaves=2),
-    ],
-)
-def test_damaged_tables_are_refused(damage):
+def test_damaged_tables_are_refused():
     weights = np.arange(6.0).reshape(2, 3)
     first = [0, 3], [0.0, 1.0], weights, np.zeros(3), [1, ~0, ~1]
     second = [1, 2], [0.0, 1.0], weights[:, :2], np.zeros(2), [~2, ~3]
     table, data = make_table([first, second], 4), make_data(np.ones((5, 4)))
     native.route(data, table)
-    with pytest.raises(ValueError, match=r"must|without rules"):
-        native.route(data, damage(table))
-
-
-def test_values_to_fill_are_checked():
-    data = make_data(np.ones((5, 4)))
+    damaged = [replace(NO_RULES, n_leaves=2), *(replace(table, n_leaves=n) for n in (0, 1))]
+    for name, entries in ENTRIES.items():
+        array = getattr(table, name)
+        damaged += [replace(table, **{name: np.resize(array, size)}) for size in (0, 1, 100)]
+        damaged.append(replace(table, **{name: array.astype("f2")}))
+        for position, value in entries:
+            changed = array.copy()
+            changed[position] = value
+            damaged.append(replace(table, **{name: changed}))
+    for other in damaged:
+        with pytest.raises(ValueError, match=r"must|without rules"):
+            native.route(data, other)
     for fill in (np.zeros(3), np.full(4, np.nan), np.zeros(4, dtype="f4")):
         with pytest.raises(ValueError, match=r"^fill "):
-            native.route(data, NO_RULES, fill)
+            native.route(data, table, fill)
 
 
 # ---- distances ----
@@ -298,13 +263,9 @@ def test_distances(kind, dtype, p):
     np.testing.assert_allclose(part, found[some], rtol=1e-12)
 
 
-def test_wrong_distances_are_refused():
-    sound = {
-        "labels": np.zeros(5, dtype="i4"),
-        "centers": np.zeros((2, 3)),
-        "factors": np.ones(3),
-        "fill": np.zeros(3),
-    }
+def test_wrong_distances_and_labels_are_refused():
+    sound = {"labels": np.zeros(5, dtype="i4"), "centers": np.zeros((2, 3))}
+    sound |= {"factors": np.ones(3), "fill": np.zeros(3)}
     data = make_data(np.ones((5, 3)))
     native.distances(data, **sound)
     for name, value in (
@@ -317,6 +278,14 @@ def test_wrong_distances_are_refused():
     ):
         with pytest.raises(ValueError, match=f"^{name} "):
             native.distances(data, **(sound | {name: value}))
+    for labels, n_labels in (
+        (np.array([0, 3]), 3),
+        (np.zeros(2), 1),
+        (np.zeros((2, 2), dtype="i4"), 1),
+        (np.array([-(2**40), 0]), 0),
+    ):
+        with pytest.raises(ValueError, match="labels"):
+            native.sort_by_label(labels, n_labels)
 
 
 # ---- labels ----
@@ -331,15 +300,3 @@ def test_labels_are_sorted_as_numpy_does(dtype):
         found = native.sort_by_label(labels, n_labels)
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, expected)
-
-
-def test_wrong_labels_are_refused():
-    for labels, n_labels in (
-        (np.array([0, 3]), 3),
-        (np.zeros(2), 1),
-        (np.zeros((2, 2), dtype="i4"), 1),
-        (np.zeros(2, dtype="i4"), 0),
-        (np.array([-(2**40), 0]), 0),
-    ):
-        with pytest.raises(ValueError, match="labels"):
-            native.sort_by_label(labels, n_labels)

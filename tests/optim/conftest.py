@@ -51,13 +51,11 @@ def paper_loss():
 
     def value_and_gradient(Z, W, labels):
         n, K = len(Z), len(W)
-        total, gradient = 0.0, np.zeros_like(W)
-        for x, s, y in zip(Z, Z @ W.T, labels, strict=True):
-            for k in range(K):
-                slack = max(0.0, 1.0 - s[y] + s[k]) if k != y else 0.0
-                total += slack**2
-                gradient[k] += 2.0 * slack * x
-                gradient[y] -= 2.0 * slack * x
-        return total / (n * K), gradient / (n * K)
+        S, rows, y = Z @ W.T, np.arange(n), labels.astype(np.intp)
+        slack = np.maximum(0.0, 1.0 - S[rows, y][:, None] + S)
+        slack[rows, y] = 0.0
+        value = float((slack**2).sum()) / (n * K)
+        slack[rows, y] = -slack.sum(axis=1)
+        return value, 2.0 / (n * K) * slack.T @ Z
 
     return value_and_gradient

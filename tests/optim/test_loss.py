@@ -36,15 +36,3 @@ def test_no_weights_and_known_scores_need_no_sweep(problem):
         assert given.loss.n_passes == 1.0
         assert again.value == point.value
         np.testing.assert_array_equal(again.residual, point.residual)
-
-
-def test_two_models_that_differ_alike_cost_alike(problem):
-    """With two children only ``w_0 - w_1`` counts, which the compiled solver makes use of."""
-    given = problem(2)
-    W = draw_weights(2)
-    halves = 0.5 * np.stack([W[0] - W[1], W[1] - W[0]])
-    one, other = (given.loss.evaluate(V, given.labels) for V in (W, halves))
-    np.testing.assert_allclose(one.value, other.value, rtol=1e-13)
-    gradient = given.loss.gradient(one)
-    np.testing.assert_allclose(gradient, given.loss.gradient(other), atol=1e-14)
-    np.testing.assert_allclose(gradient[0], -gradient[1], atol=1e-14)

@@ -10,21 +10,17 @@ from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import Taxarbor, make_planted_tree
+from taxarbor import Taxarbor, Taxonomy, make_planted_tree
 from taxarbor._run import Run
 from taxarbor.clusters import Clusters, find_clusters, find_coordinates
 from taxarbor.clusters._links import link_leaves
 from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
-from taxarbor.rules._rules import (
-    MAX_CANDIDATES,
-    _draw_sample,
-    _Moments,
-    _remove_columns,
-    _Search,
-)
-from taxarbor.split import GapSplitter
+from taxarbor.rules._discriminant import Moments, remove_columns
+from taxarbor.rules._planes import find_planes
+from taxarbor.rules._sample import MAX_CANDIDATES, draw_rule_sample
+from taxarbor.split._gap import GapSplitter
 from taxarbor.tree._routing import place_rows
 
 KINDS = {"dense": np.asarray, "csr": sparse.csr_array}
@@ -47,7 +43,7 @@ def find(X, n_leaves=9, *, branching=2):
 def choose(X, truth, sparsity=None, kind="dense", **settings):
     """Return one rule that chooses among given clusters, and the clusters as it numbers them.
 
-    As many children are gathered as there are clusters.
+    As many children are merged as there are clusters.
     """
     clusters = know(X, truth)
     many = {"branching": clusters.tree.n_leaves, **settings}
@@ -118,12 +114,12 @@ def test_many_weak_features_work_together():
     by_clusters = adjusted_rand_score(truth, find(X, 30).labels)
     model = Taxarbor(30, random_state=0).fit(X)
     assert adjusted_rand_score(truth, model.labels_) >= 0.95 * by_clusters >= 0.9
-    assert list(used(model.taxonomy_)) == [0]
+    assert list(used(model.taxonomy_.tree)) == [0]
     assert model.taxonomy_.tree.rules[0].n_targets == 30
-    assert 5 < len(used(model.taxonomy_)[0]) < 40
+    assert 5 < len(used(model.taxonomy_.tree)[0]) < 40
 
 
-def test_features_that_tell_nothing_are_left_out():
+def test_noise_features_are_left_out():
     for kind in KINDS:
         for n_clusters in (3, 5, 10):
             X, truth = blobs(n_clusters, n_features=30, distance=8.0, n_rows=1000)
@@ -132,7 +128,7 @@ def test_features_that_tell_nothing_are_left_out():
             assert accuracy(X, labels, rule) >= 0.97
 
 
-def test_more_features_hardly_tell_less():
+def test_more_features_are_hardly_worse():
     X, truth = blobs(8, n_features=20, n_telling=10, distance=1.5, seed=4)
     shares = []
     for most in (1, 2, 5, 10):
@@ -151,7 +147,7 @@ def test_of_copies_one_is_kept(noise):
         truth = np.arange(1600) % 8
         X = rng.standard_normal((1600, 10))
         X[:, :4] = (X[:, :1] + 8.0 * (truth[:, None] % 2)) + noise * X[:, :4]
-        X[:, 4:] += 3.0 * rng.standard_normal((4, 6))[truth // 2]  # tell near ones apart
+        X[:, 4:] += 3.0 * rng.standard_normal((4, 6))[truth // 2]  # separate near ones
         rule, labels = choose(X, truth)
         assert features(rule) & {0, 1, 2, 3}
         by_all, _ = choose(X, truth, Sparsity(is_free=True))
@@ -178,7 +174,7 @@ def measure(moments, own):
     return np.einsum("klp,pq,klq->kl", apart, inverse, apart)
 
 
-def test_columns_go_that_are_worth_least():
+def test_the_least_worthy_columns_are_removed():
     """Against distances that are computed anew without each column."""
     n_removed = 0
     for seed in range(20):
@@ -189,10 +185,10 @@ def test_columns_go_that_are_worth_least():
         truth = np.arange(200) % 5
         X = rng.standard_normal((200, 9)) @ rng.standard_normal((9, 9))
         X += 2.0 * rng.standard_normal((5, 9))[truth]
-        moments = _Moments.of(X - X.mean(axis=0), truth, 5)
-        keenness = rng.uniform(0.5, 1.0, n_columns)
+        moments = Moments.of(X - X.mean(axis=0), truth, 5)
+        factors = rng.uniform(0.5, 1.0, n_columns)
         sizes = list(range(n_columns, 0, -1))
-        kept = _remove_columns(moments, slice(None), columns, sizes, keenness)
+        kept = remove_columns(moments, slice(None), columns, sizes, factors)
         left = list(range(n_columns))
         for size in sizes:
             own = np.flatnonzero(np.isin(columns, left))
@@ -203,7 +199,7 @@ def test_columns_go_that_are_worth_least():
             if size == 1:
                 break
             lost = [
-                keenness[one] * (near * (before - measure(moments, own[columns[own] != one])))
+                factors[one] * (near * (before - measure(moments, own[columns[own] != one])))
                 for one in left
             ]
             left.pop(int(np.argmin([pairs.sum() for pairs in lost])))
@@ -257,19 +253,6 @@ def test_a_threshold_is_the_best_one():
         assert np.abs(scores[:, 0] - scores[:, 1]).min() > 0.0  # in a gap, not on a row
 
 
-def test_a_threshold_is_the_best_one_where_one_column_is_allowed():
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        truth = np.arange(400) % 2
-        X = rng.standard_normal((400, 2)) * np.where(truth[:, None], [2.0, 1.0], [0.6, 1.0])
-        X += np.outer(truth, [3.5, 2.4])
-        rule, labels = choose(X, truth, Sparsity(max_features=1))
-        (own,) = features(rule)
-        sides = X[:, own] > np.sort(X[:, own])[:, None]
-        right = np.mean(sides == labels, axis=1)
-        assert accuracy(X, labels, rule) >= max(right.max(), 1.0 - right.min()) - 1e-9
-
-
 def test_a_small_cluster_is_seen():
     """Of a thousand rows six are another cluster: the threshold lies in the gap."""
     X = np.random.default_rng(0).standard_normal((1000, 4))
@@ -297,11 +280,11 @@ def test_the_values_of_a_category_stay_or_go_together():
         X, owner, codes = mixed(seed)
         by_value = codes[:, 1] // 2  # of the second category two values each
         by_both = 3 * (X[:, 0] > 0.0) + by_value
-        for truth, wanted in ((by_value, {4}), (by_both, {0, 4})):
-            for most in (None, len(wanted)):
+        for truth, columns in ((by_value, {4}), (by_both, {0, 4})):
+            for most in (None, len(columns)):
                 for kind in KINDS:
                     rule, labels = choose(X, truth, Sparsity(1.0, most, owner), kind)
-                    assert wanted <= set(owner[rule.features])
+                    assert columns <= set(owner[rule.features])
                     assert len(set(owner[rule.features])) <= (most or 4)
                     own = np.isin(owner, owner[rule.features])
                     assert features(rule) == set(np.flatnonzero(own))
@@ -311,16 +294,16 @@ def test_the_values_of_a_category_stay_or_go_together():
         assert used(tree) == {0: set(range(3, 9))}  # two children, one column
 
 
-def test_columns_that_are_constant_at_a_node_are_not_looked_at(data):
+def test_columns_that_are_constant_at_a_node_are_not_used(data):
     X = data["animals"]
     clusters = find(X, 6)
-    sample = _draw_sample(clusters, X, Sparsity(), 0)
-    search = _Search(clusters.tree, sample, Sparsity())
+    sample = draw_rule_sample(clusters, X, Sparsity(), 0)
     rng = np.random.default_rng(0)
     for leaf in range(6):
         own = np.flatnonzero(sample.labels == leaf)
         for _ in range(10):
-            planes = search._find_planes(own, rng.random(len(own)) < 0.5, frozenset())
+            is_second = rng.random(len(own)) < 0.5
+            planes = find_planes(sample, own, is_second, np.zeros(sample.n_columns))
             for plane in planes:
                 values = sample.values[np.ix_(own, plane.features)]
                 assert np.ptp(values, axis=0).min() > 0.0
@@ -363,7 +346,7 @@ def test_clear_clusters_are_not_given_up_for_a_small_budget():
         assert adjusted_rand_score(bits @ [1, 2, 4], model.labels_) >= 0.7
 
 
-def test_of_very_many_columns_those_that_separate_are_looked_at():
+def test_of_very_many_columns_those_that_separate_are_used():
     rng = np.random.default_rng(0)
     n_features = 3 * MAX_CANDIDATES
     X = (rng.random((600, n_features)) < 0.05).astype(np.float64)
@@ -384,13 +367,18 @@ def test_units_do_not_matter_beside_an_embedding():
     truth = np.arange(900) % 9
     E = 6.0 * rng.standard_normal((9, 5))[truth] + rng.standard_normal((900, 5))
     X = rng.standard_normal((9, 14))[truth] + 0.3 * rng.standard_normal((900, 14))
-    one = Taxarbor(9, random_state=0).fit(X, embedding=E)
-    assert adjusted_rand_score(truth, one.labels_) > 0.95
+    model = Taxarbor(9, random_state=0).fit(X, embedding=E)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
     for seed in range(3):
         factors = 10.0 ** np.random.default_rng(seed).integers(-6, 6, 14)
         other = Taxarbor(9, random_state=0).fit(X * factors, embedding=E)
-        np.testing.assert_array_equal(other.labels_, one.labels_)
-        assert used(other.taxonomy_) == used(one.taxonomy_)
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+        assert used(other.taxonomy_.tree) == used(model.taxonomy_.tree)
+    # A wide column does not hide a narrow one.
+    X = np.column_stack([truth + 0.1 * rng.standard_normal(900), 1e6 * rng.random(900)])
+    for dtype in ("float32", "float64"):
+        model = Taxarbor(9, random_state=0).fit(X.astype(dtype), embedding=E)
+        assert adjusted_rand_score(truth, model.labels_) > 0.9
 
 
 # ---- trees ----
@@ -423,7 +411,7 @@ def test_the_shape_is_that_of_the_clusters(data):
         assert np.mean(place_rows(tree, data[name]) == clusters.labels) > 0.7
 
 
-def test_pairs_are_gathered(data):
+def test_pairs_are_merged(data):
     """Of a wide tree only the last splits may have fewer children."""
     for name in ("planted", "cloud"):
         for branching in (3, 5):
@@ -442,7 +430,7 @@ def test_columns_do_not_depend_on_how_rows_are_kept(data):
         expected = find_rules(clusters, X, Sparsity(), Run())
         with ThreadPoolExecutor(2) as pool:
             other = find_rules(clusters, X, Sparsity(), Run(pool=pool, width=2))
-        assert to_json(other) == to_json(expected)
+        assert to_json(Taxonomy(other)) == to_json(Taxonomy(expected))
         for dtype in ("float32", "float64"):
             for kind in KINDS.values():
                 tree = find_rules(clusters, kind(X.astype(dtype)), Sparsity(), Run())
@@ -455,22 +443,18 @@ def test_small_leaves_are_removed():
     truth = np.repeat(np.arange(5), [60, 60, 60, 60, 12])
     X = rng.standard_normal((252, 4)) + 9.0 * np.eye(5, 4)[truth]
     X[truth == 4] = 60.0 + rng.standard_normal((12, 4))
-    for branching in (2, 3):
-        for least, expected in ((1, [12, 60, 60, 60, 60]), (20, [60, 60, 60, 72])):
+    equal = np.repeat(rng.standard_normal((4, 3)), [60, 60, 60, 72], axis=0)
+    for rows, least, widths, expected in (
+        (X, 1, (2, 3), [12, 60, 60, 60, 60]),
+        (X, 20, (2, 3), [60, 60, 60, 72]),
+        (equal, 1, (2, 3, 5), [60, 60, 60, 72]),  # nothing separates the last two
+    ):
+        for branching in widths:
             settings = {"branching": branching, "min_leaf_size": least}
-            tree = find_rules(know(X, truth), X, Sparsity(), Run(), **settings)
+            tree = find_rules(know(rows, truth), rows, Sparsity(), Run(), **settings)
             assert sorted(tree.sizes[tree.leaves].tolist()) == expected
-
-
-def test_leaves_drop_rows_are_removed():
-    """Nothing tells the rows of two clusters apart."""
-    truth = np.arange(300) % 5
-    X = np.random.default_rng(0).standard_normal((5, 3))[np.minimum(truth, 3)]
-    for branching in (2, 3, 5):
-        tree = find_rules(know(X, truth), X, Sparsity(), Run(), branching=branching)
-        assert sorted(tree.sizes[tree.leaves].tolist()) == [60, 60, 60, 120]
-        labels = place_rows(tree, X)
-        np.testing.assert_array_equal(np.bincount(labels), tree.sizes[tree.leaves])
+            sizes = np.bincount(place_rows(tree, rows))
+            np.testing.assert_array_equal(sizes, tree.sizes[tree.leaves])
 
 
 def test_of_large_leaves_some_rows_stand_for_all():
@@ -484,17 +468,6 @@ def test_of_large_leaves_some_rows_stand_for_all():
         np.testing.assert_array_equal(place_rows(tree, kind(X)), clusters.labels)
 
 
-def test_units_of_other_columns_do_not_hide_a_column():
-    """Clusters are found elsewhere, so that a wide column says nothing of a narrow one."""
-    rng = np.random.default_rng(1)
-    truth = rng.integers(0, 5, 1000)
-    E = 8.0 * np.eye(5)[truth] + rng.standard_normal((1000, 5))
-    X = np.column_stack([truth + 0.2 * rng.standard_normal(1000), 1e6 * rng.random(1000)])
-    for dtype in ("float32", "float64"):
-        model = Taxarbor(5, random_state=0).fit(X.astype(dtype), embedding=E)
-        assert adjusted_rand_score(truth, model.labels_) > 0.9
-
-
 @pytest.mark.filterwarnings("ignore::taxarbor.TableWarning", "ignore::taxarbor.GrowthWarning")
 def test_rows_of_the_same_category_stay_together():
     """Their scores may differ by rounding: no threshold lies between."""
@@ -504,10 +477,10 @@ def test_rows_of_the_same_category_stay_together():
         kinds = np.array(list("pqrst"), dtype=object)[(truth + rng.integers(0, 2, 400)) % 5]
         kinds[rng.random(400) < 0.15] = None
         table = pd.DataFrame({"a": kinds, "z": rng.standard_normal(400) + truth})
-        tree = Taxarbor(10, max_features=1, random_state=0).fit(table).taxonomy_
-        for node in range(1, tree.n_nodes):
-            for reason in tree.reasons(node):
+        taxonomy = Taxarbor(10, max_features=1, random_state=0).fit(table).taxonomy_
+        for node in range(1, taxonomy.tree.n_nodes):
+            for reason in taxonomy.reasons(node):
                 if reason.threshold is not None and reason.categories:
-                    known = table["a"].iloc[tree.rows(node)].dropna()
+                    known = table["a"].iloc[taxonomy.tree.rows(node)].dropna()
                     is_one = known.isin(reason.categories)
                     assert is_one.all() if reason.sign > 0 else not is_one.any()

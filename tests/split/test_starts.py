@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.split._starts import STARTS, draw_sample, thin_out
+from taxarbor.split._starts import STARTS
 
 KINDS = ("dense", "sparse")
 
@@ -40,50 +40,15 @@ def test_a_start_depends_on_the_seed_and_not_on_threads(draw, rows_of, start):
     assert len(found) > 1 or start is STARTS[0]  # which hardly varies
 
 
-def test_clouds_that_are_far_apart_are_found(rows_of):
-    """Along the principal direction: each centre in a cloud of its own."""
-    rng = rng_of(2)
-    truth = rng.integers(0, 3, 300)
-    X = rng.normal(size=(300, 5)) + 20.0 * truth[:, None]
-    rows = rows_of(X)
-    centers = STARTS[0](rows, 3, rng) + rows.center
-    nearest = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
-    assert len({(a, b) for a, b in zip(truth, nearest, strict=True)}) == 3
-
-
-def test_duplicates(rows_of, start):
-    """More centres than distinct rows: some are empty or equal, none is lost."""
+def test_duplicates_and_extreme_scales(draw, rows_of, start):
+    """With more centres than distinct rows some are empty or equal, none is lost."""
     for kind in KINDS:
         for n_distinct in (1, 2, 3):
             X = np.repeat(np.arange(float(n_distinct * 4)).reshape(n_distinct, 4), 10, axis=0)
             centers = start(rows_of(X, kind), 5, rng_of())
             assert centers.shape == (5, 4)
             assert np.isfinite(centers).all()
-
-
-def test_extreme_scales(draw, rows_of, start):
     for scale in (1e-100, 1e100):
         centers = start(rows_of(draw(2) * scale), 2, rng_of())
         assert np.isfinite(centers).all()
         assert len(np.unique(centers, axis=0)) == 2
-
-
-def test_a_sample_is_sorted_and_distinct():
-    positions = draw_sample(10_000, 500, rng_of())
-    assert len(positions) == 500
-    assert (np.diff(positions) > 0).all()
-    assert 0 <= positions[0] <= positions[-1] < 10_000
-    np.testing.assert_array_equal(positions, draw_sample(10_000, 500, rng_of()))
-    assert all(draw_sample(n_rows, 500, rng_of()) is None for n_rows in (1, 499, 500))
-
-
-def test_rows_thinned_out_keep_their_center(draw, rows_of):
-    for kind in KINDS:
-        rows = rows_of(draw(2), kind)
-        few = thin_out(rows, 40)
-        assert few.n_rows == 40
-        np.testing.assert_array_equal(few.center, rows.center)
-        whole, kept = (part.scores(np.eye(rows.n_features)) for part in (rows, few))
-        assert {row.tobytes() for row in kept} <= {row.tobytes() for row in whole}
-        assert len(np.unique(kept, axis=0)) == 40
-        assert thin_out(rows, rows.n_rows) is rows

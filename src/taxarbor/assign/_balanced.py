@@ -7,15 +7,14 @@ solves it (the paper calls this step NP-hard; it is not). The derivation stands 
 """
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._types import Array
 from taxarbor.native import assign_flow, assign_pair
 
-NOISE = 1e-9
+ROUNDING = 1e-9
 """Relative: 1.1 * 30 / 3 is 11.000000000000002, and eleven rows are meant."""
 
 
@@ -24,24 +23,9 @@ def assign_balanced(
 ) -> NDArray[np.int32]:
     """Return the labels of least total cost whose counts lie within the bounds.
 
-    Parameters
-    ----------
-    costs : array of shape (n_rows, n_clusters), float32 or float64
-        Finite; sums and comparisons are made in float64.
-    lower, upper : int
-        Bounds on the number of rows of every cluster.
-    warm : array of shape (n_rows,), optional
-        Labels of the previous round; if still optimal, they come back after one look.
-
-    Returns
-    -------
-    labels : array of shape (n_rows,), int32
-        The same for the same input. Optimal up to the rounding of sums of costs.
-
-    Raises
-    ------
-    ValueError
-        If no labels satisfy the bounds, the costs are not finite, or a shape is wrong.
+    Costs, of shape (n_rows, n_clusters), are finite; they are added and compared in float64.
+    ``warm`` holds the labels of the previous round: if still optimal, they are returned.
+    ValueError if no labels satisfy the bounds, costs are not finite, or a shape is wrong.
 
     Examples
     --------
@@ -68,31 +52,10 @@ def assign_balanced(
 def assign_two(margins: Array, lower: int, upper: int) -> NDArray[np.int8]:
     """Return the labels of least total cost for two clusters, without any cost matrix.
 
-    Where ``costs[i, 1] - costs[i, 0]`` grows with ``margins[i]`` and has its sign, as it is
-    for the squared hinge, the optimum is a threshold on the margins.
-
-    Parameters
-    ----------
-    margins : array of shape (n_rows,), float32 or float64
-        Score of cluster 0 minus score of cluster 1; finite.
-    lower, upper : int
-        Bounds on the number of rows of either cluster.
-
-    Returns
-    -------
-    labels : array of shape (n_rows,), int8
-        0 for the rows of largest margin: those not below zero, or as many as the bounds
-        allow or demand. Among equal margins the first rows come first.
-
-    Raises
-    ------
-    ValueError
-        If no labels satisfy the bounds, or the margins are not a vector or not finite.
-
-    Examples
-    --------
-    >>> assign_two(np.array([0.2, 3.0, -1.0, 0.5]), 1, 2)
-    array([1, 0, 1, 0], dtype=int8)
+    ``margins`` are scores of cluster 0 minus those of cluster 1. Where the difference of costs,
+    ``costs[i, 1] - costs[i, 0]``, grows with them and has their sign, as for the squared hinge,
+    the optimum is a threshold: label 0 for the rows of largest margin, those not below zero, or
+    as many as the bounds allow or demand. Of equal margins the first rows come first.
     """
     margins = _floats(margins)
     if margins.ndim != 1:
@@ -102,7 +65,7 @@ def assign_two(margins: Array, lower: int, upper: int) -> NDArray[np.int8]:
     return assign_pair(margins, max(lower, n - upper, 0), min(upper, n - lower, n))
 
 
-def _floats(values: Any) -> Array:
+def _floats(values: ArrayLike) -> Array:
     """Return the values, contiguous, in float32 if they were, else in float64."""
     values = np.asarray(values)
     dtype = np.float32 if values.dtype == np.float32 else np.float64
@@ -123,21 +86,8 @@ def size_bounds(n: int, k: int, low: float, high: float) -> tuple[int, int]:
     The bounds are ``ceil(low * n / k)`` and ``floor(high * n / k)``, kept to what leaves no
     child empty, then widened by the least amount that makes ``k * lower <= n <= k * upper``.
 
-    Parameters
-    ----------
-    n, k : int
-        Number of rows and of children, ``1 <= k <= n``.
-    low, high : float
-        Bounds as multiples of ``n / k``, ``0 <= low <= 1 <= high``.
-
-    Returns
-    -------
-    lower, upper : int
-
-    Raises
-    ------
-    ValueError
-        If a child must be empty, or ``low`` and ``high`` are not on their side of 1.
+    ``low`` and ``high`` are multiples of ``n / k``, ``0 <= low <= 1 <= high``. ValueError if
+    they are not, or if a child must be empty.
 
     Examples
     --------
@@ -154,8 +104,8 @@ def size_bounds(n: int, k: int, low: float, high: float) -> tuple[int, int]:
         raise ValueError(f"low must lie between 0 and 1, as a share of n / k; got {low}")
     if not high >= 1:
         raise ValueError(f"high must be at least 1, as a multiple of n / k; got {high}")
-    lower = math.ceil(low * n / k * (1 - NOISE))
-    upper = math.floor(min(high, k) * n / k * (1 + NOISE))
+    lower = math.ceil(low * n / k * (1 - ROUNDING))
+    upper = math.floor(min(high, k) * n / k * (1 + ROUNDING))
     lower = min(max(lower, 1), n // k)
     upper = max(min(upper, n - (k - 1)), -(-n // k))
     return lower, upper

@@ -31,11 +31,11 @@ SHRINKAGE = 1.0
 to that of the plain distance."""
 
 MIN_RIDGE = 1e3
-"""The least ridge, in roundings of the variance of all rows, beside one in double precision per
-row: where leaves are single points, what is left of it within them is rounding."""
+"""The least ridge, in roundings of the variance of all rows, plus one in double precision per
+row: where leaves are single points, the scatter within them is rounding."""
 
-SEEDED = 11
-"""What tells the hashes of seeds from those of others."""
+SEED_STREAM = 11
+"""Distinguishes the hashes that draw seeds from others."""
 
 Labels = NDArray[np.int32]
 
@@ -61,7 +61,7 @@ class Leaves:
 
     @classmethod
     def of(cls, labels: Labels, n_leaves: int, coordinates: Coordinates) -> Self:
-        """Count the rows of each leaf, and take their means; NaN where there is none."""
+        """Count the rows of each leaf, and take their means; NaN for a leaf of no rows."""
         counts = np.bincount(labels, minlength=n_leaves)
         sums = native.label_sums(coordinates.values, labels, n_leaves)
         with np.errstate(invalid="ignore"):
@@ -80,16 +80,15 @@ class LeafModel:
 
     weights: Array  # (n_leaves, n_coordinates)
     offsets: Array  # (n_leaves,)
-    objective: float  # log det S
 
 
 def seed_leaves(coordinates: Coordinates, n_seeds: int, seed: int) -> Leaves:
     """Return leaves about rows drawn at random, after a few rounds of k-means."""
-    positions = draw_rows(coordinates.n_rows, n_seeds, node_seed(seed, (SEEDED,)))
+    positions = draw_rows(coordinates.n_rows, n_seeds, node_seed(seed, (SEED_STREAM,)))
     means = coordinates.values[positions, :-1].astype(np.float64)
     for _ in range(ROUNDS + 1):
         offsets = -0.5 * np.einsum("kq,kq->k", means, means)
-        labels = _assign(LeafModel(means, offsets, 0.0), coordinates)
+        labels = _assign(LeafModel(means, offsets), coordinates)
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int32)  # none is empty
         leaves = Leaves.of(labels, int(labels.max()) + 1, coordinates)
         means = leaves.means.astype(np.float64)
@@ -102,10 +101,9 @@ def _assign(model: LeafModel, coordinates: Coordinates) -> Labels:
 
 
 def compete(leaves: Leaves, coordinates: Coordinates) -> tuple[Leaves, LeafModel]:
-    """Let leaves, two at least, compete for the rows: move each to the leaf that it fits best.
+    """Move each row to the leaf, of two at least, that it fits best.
 
-    Also, the model by which rows moved last. A round in which a leaf would lose all of its rows
-    is not made.
+    Also returns the model of the last round. A round that would empty a leaf is not made.
     """
     ridge = None
     for _ in range(ROUNDS):
@@ -133,8 +131,6 @@ def fit_leaves(
         least = max(eps * float(np.trace(total)), coordinates.unit**2)
         ridge = max(SHRINKAGE * float(np.trace(within)) / size, least)
     within[np.diag_indices(size)] += ridge
-    factor = cho_factor(within)
-    objective = 2.0 * float(np.log(np.diag(factor[0])).sum())
-    weights = cho_solve(factor, means.T).T
+    weights = cho_solve(cho_factor(within), means.T).T
     offsets = -0.5 * np.einsum("kq,kq->k", weights, means)
-    return LeafModel(weights, offsets, objective), ridge
+    return LeafModel(weights, offsets), ridge

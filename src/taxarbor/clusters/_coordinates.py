@@ -1,7 +1,7 @@
 """The rows of a sample in a few coordinates: where clusters are found."""
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -11,6 +11,7 @@ from taxarbor import native
 from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import Rows, as_rows
+from taxarbor.rows._rows import Features
 
 N_COORDINATES = 63
 """Principal directions that are kept; with the constant one a round number for the machine.
@@ -26,20 +27,20 @@ DIRECTION_ROWS = 5000
 MAX_GRAM = 512
 """Features up to which their covariance is diagonalised; beyond, its span is iterated."""
 
-EXTRA, STEPS = 8, 3
-"""Directions beyond those wanted, and steps, of the iteration."""
+EXTRA_DIRECTIONS, N_STEPS = 8, 3
+"""Of the iteration: directions beyond those kept, and steps."""
 
 LIFT = 10.0
 """The constant coordinate, in units of the data's spread. So large that a penalty on its
 weight, the intercept, is negligible, and small enough not to cost digits."""
 
 MIN_WIDE, MAX_DENSITY, N_WIDE = 1000, 0.1, 100
-"""Rows of more columns than that, of which so few values are not zero, are texts or the like:
-they are reduced to so many dimensions. Of 10,000 short texts in 5,000 words the largest of 30
-clusters then has a third of the rows instead of two thirds."""
+"""Rows of more columns than MIN_WIDE with at most this share of non-zero values are texts or
+the like: they are reduced to N_WIDE dimensions. Of 10,000 short texts in 5,000 words the
+largest of 30 clusters then has a third of the rows instead of two thirds."""
 
 BITS = 22
-"""Coordinates are multiples of a power of two, the farthest row having so many bits: their
+"""Coordinates are multiples of a power of two; the farthest row has this many bits. Their
 sums are exact, so that neither threads nor dense and sparse storage matter."""
 
 
@@ -52,20 +53,20 @@ def draw_rows(n_rows: int, size: int, key: int) -> IndexArray:
     return lowest[np.lexsort((lowest, hashes[lowest]))]
 
 
-def find_density(X: Any) -> float:
+def find_density(X: Features) -> float:
     """Return the share of values that are not zero, of rows of many columns; else 1.
 
     Where it is less than 1, rows are texts or the like, and zeros say little.
     """
-    (n_rows, n_columns), is_sparse = X.shape, issparse(X)
+    n_rows, n_columns = X.shape
     if n_columns <= MIN_WIDE or n_rows <= N_WIDE:
         return 1.0
-    n_values = X.nnz if is_sparse else np.count_nonzero(X)
+    n_values = X.nnz if issparse(X) else np.count_nonzero(X)
     density = float(n_values / (n_rows * n_columns))
     return density if density <= MAX_DENSITY else 1.0
 
 
-def reduce_wide(X: Any) -> Any:
+def reduce_wide(X: Features) -> Features:
     """Return rows of many columns, most values zero, in few dimensions, scaled to length one.
 
     By a truncated singular value decomposition, so that angles between rows count, as is usual
@@ -76,7 +77,8 @@ def reduce_wide(X: Any) -> Any:
     vectors, lengths, _ = randomized_svd(csr_array(X), N_WIDE, random_state=0)
     points = vectors * lengths
     norms = np.linalg.norm(points, axis=1, keepdims=True)
-    return (points / np.where(norms > 0.0, norms, 1.0)).astype(np.float32)
+    unit: Array = points / np.where(norms > 0.0, norms, 1.0)
+    return unit.astype(np.float32)
 
 
 @final
@@ -89,13 +91,13 @@ class Coordinates:
     values : float32 array of shape (n_rows, n_coordinates + 1)
         The coordinates; the last one is constant.
     directions : array of shape (n_coordinates, n_features)
-        What takes a row, seen from the center, to its coordinates.
+        Maps a row, less the center, to its coordinates.
     center : array of shape (n_features,)
         The mean of the rows.
     scatter : array of shape (n_coordinates, n_coordinates)
         The mean product of each two coordinates.
     unit : float
-        What all coordinates are multiples of.
+        All coordinates are multiples of it.
     dtype : dtype
         Of the features.
     n_threads : int
@@ -133,7 +135,7 @@ class Coordinates:
 
 
 def count_coordinates(n_clusters: int | None) -> int:
-    """Return how many coordinates tell so many clusters apart: a power of two, less one."""
+    """Return the number of coordinates for a number of clusters: a power of two, less one."""
     size = N_COORDINATES
     while size < min((n_clusters or 0) / CLUSTERS_PER_COORDINATE, MAX_COORDINATES):
         size = 2 * size + 1
@@ -141,7 +143,7 @@ def count_coordinates(n_clusters: int | None) -> int:
 
 
 def find_coordinates(
-    X: Any, seed: int, n_threads: int = 1, size: int = N_COORDINATES
+    X: Features, seed: int, n_threads: int = 1, size: int = N_COORDINATES
 ) -> Coordinates:
     """Return the principal coordinates of the rows of an array or a CSR matrix.
 
@@ -159,14 +161,15 @@ def find_coordinates(
     scores *= scores.dtype.type(unit)
     values = np.ascontiguousarray(scores, dtype=np.float32)
     values[:, -1] = max(round(LIFT / unit), 1) * unit
-    own = values, directions, rows.center, _scatter(values), unit, rows.dtype
-    return Coordinates(*own, n_threads=n_threads)
+    return Coordinates(
+        values, directions, rows.center, _scatter(values), unit, rows.dtype, n_threads
+    )
 
 
 def _scatter(values: Array) -> Array:
     exact = values[:, :-1].astype(np.float64)
-    found: Array = exact.T @ exact / len(exact)
-    return found
+    scatter: Array = exact.T @ exact / len(exact)
+    return scatter
 
 
 def _principal_directions(rows: Rows, size: int, rng: np.random.Generator) -> Array:
@@ -177,9 +180,9 @@ def _principal_directions(rows: Rows, size: int, rng: np.random.Generator) -> Ar
     if P <= MAX_GRAM:
         gram = rows.gram(np.arange(rows.n_rows), np.arange(P))
         return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, : -size - 1 : -1].T)
-    width = min(size + EXTRA, rows.n_rows)
+    width = min(size + EXTRA_DIRECTIONS, rows.n_rows)
     mixture = rng.standard_normal((rows.n_rows, width)).astype(rows.dtype)
-    for _ in range(STEPS):
+    for _ in range(N_STEPS):
         basis = np.linalg.qr(rows.adjoint(mixture).T)[0].T
         mixture = rows.scores(basis)
     along = mixture.astype(np.float64)

@@ -13,24 +13,23 @@ from taxarbor.clusters._coordinates import Coordinates
 from taxarbor.clusters._growth import grow_leaves
 from taxarbor.clusters._links import link_leaves, merge_small
 from taxarbor.grow import StoppingRule
-from taxarbor.split import GapSplitter
+from taxarbor.split._gap import GapSplitter
 from taxarbor.tree import TreeBuilder
 
 MIN_GROWN, MAX_EXTRA = 16, 500
-"""Twice as many leaves are grown as asked for, but this many at least, and so many more at
-most: with four times as many nothing is gained, and large trees have small leaves anyway."""
+"""Twice as many leaves are grown as requested, MIN_GROWN at least and MAX_EXTRA more at most:
+four times as many gain nothing, and large trees have small leaves anyway."""
 
-TORN, SEEDS = 1 / 3, 3
-"""Planes need not divide more clusters than there are coordinates without tearing some apart.
-Where more than this share of the rows then leave the leaf that they were grown in, leaves begin
-anew from random rows, so many for each cluster. Of 200 planted clusters in 768 features, 0.67
-do."""
+MAX_MOVED, SEEDS_PER_CLUSTER = 1 / 3, 3
+"""Planes may not divide more clusters than there are coordinates without splitting some. Where
+more than MAX_MOVED of the rows then leave the leaf that they were grown in, leaves start again
+from random rows, SEEDS_PER_CLUSTER each. Of 200 planted clusters in 768 features, 0.67 do."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """A tree of two children per split, without rules: what rules are to reproduce.
+    """A tree of two children per split, without rules: the target of rules.
 
     Attributes
     ----------
@@ -54,8 +53,8 @@ def find_clusters(
 ) -> Clusters:
     """Return the clusters of the rows, and the tree above them.
 
-    More leaves are grown than asked for, and compete for the rows; the closest are linked. What
-    they make competes again, and is linked to the tree above. Leaves smaller than the least
+    More leaves are grown than requested, and compete for the rows; the closest are linked.
+    Their unions compete again, and are linked to the tree above. Leaves smaller than the least
     size of the splitter are merged with their nearest.
 
     Parameters
@@ -65,16 +64,16 @@ def find_clusters(
     splitter : GapSplitter
         Divides one node, in coordinates, into two.
     branching : int
-        How many children pairs will be gathered to; a greatest depth counts as it does then.
+        Pairs of children will be merged up to this many; depth counts as it does then.
     stop : StoppingRule
-        When the tree is large enough. A greatest depth leaves the tree as it was grown.
+        When the tree is large enough. With a maximum depth the tree stays as it was grown.
     run : Run
         Each node draws its random numbers from the seed and its path from the root.
     """
     is_linked = stop.max_depth is None
     fine = _finer(stop) if is_linked else stop
     tree, grown = grow_leaves(
-        coordinates, splitter, fine, run, gather=branching, n_reported=stop.n_leaves
+        coordinates, splitter, fine, run, max_children=branching, n_reported=stop.n_leaves
     )
     if tree.n_leaves == 1:
         return Clusters(tree, grown)
@@ -83,9 +82,9 @@ def find_clusters(
     leaves, _ = compete(leaves, coordinates)
     if is_linked:
         moved = np.count_nonzero(leaves.labels != grown) / len(grown)
-        if (stop.n_leaves or 0) > coordinates.n_coordinates and moved > TORN:
+        if (stop.n_leaves or 0) > coordinates.n_coordinates and moved > MAX_MOVED:
             assert stop.n_leaves is not None
-            seeds = seed_leaves(coordinates, SEEDS * stop.n_leaves, run.seed)
+            seeds = seed_leaves(coordinates, SEEDS_PER_CLUSTER * stop.n_leaves, run.seed)
             leaves, _ = compete(seeds, coordinates)
         leaves = _choose_clusters(leaves, coordinates, stop, splitter.min_size)
         if leaves.n_leaves == 1:
@@ -105,32 +104,32 @@ def find_clusters(
 def _choose_clusters(
     fine: Leaves, coordinates: Coordinates, stop: StoppingRule, min_size: int
 ) -> Leaves:
-    """Return as many leaves as asked for, of the least size.
+    """Return as many leaves as requested, of the least size.
 
-    The closest of the fine leaves are linked, and what they make competes again. Leaves that
-    are too small then are merged with their nearest, and more are kept from the beginning.
+    The closest of the fine leaves are linked, and their unions compete again. Leaves that are
+    too small then are merged with their nearest, and more are kept from the beginning.
     """
-    asked = stop.n_leaves or 0
-    wanted = stop
+    n_requested = stop.n_leaves or 0
+    limit = stop
     while True:
-        _, place = link_leaves(fine.means, fine.counts, wanted)
+        _, place = link_leaves(fine.means, fine.counts, limit)
         leaves = _renumber(fine, place, coordinates)
         leaves, _ = compete(leaves, coordinates)
         place = merge_small(leaves.means, leaves.counts, min_size)
-        n_missing = asked - int(place.max()) - 1
-        n_wanted = min((wanted.n_leaves or 0) + n_missing, fine.n_leaves)
-        if min_size == 1 or n_missing <= 0 or n_wanted == wanted.n_leaves:
+        n_missing = n_requested - int(place.max()) - 1
+        n_kept = min((limit.n_leaves or 0) + n_missing, fine.n_leaves)
+        if min_size == 1 or n_missing <= 0 or n_kept == limit.n_leaves:
             break
-        wanted = replace(stop, n_leaves=n_wanted)
+        limit = replace(stop, n_leaves=n_kept)
     leaves = _renumber(leaves, place, coordinates)
-    if asked and leaves.n_leaves > asked:
+    if n_requested and leaves.n_leaves > n_requested:
         _, place = link_leaves(leaves.means, leaves.counts, stop)
         leaves = _renumber(leaves, place, coordinates)
     return leaves
 
 
 def _renumber(leaves: Leaves, place: IndexArray, coordinates: Coordinates) -> Leaves:
-    """Return the leaves that given ones, some of them together, become."""
+    """Return the unions of some leaves, given the position of each among them."""
     labels = place[leaves.labels].astype(np.int32)
     return Leaves.of(labels, int(place.max()) + 1, coordinates)
 
@@ -152,7 +151,9 @@ def match_notes(labels: Labels, grown: Labels, notes: Sequence[str]) -> dict[int
 
 def _finer(stop: StoppingRule) -> StoppingRule:
     """Return when to stop growing leaves that will be linked."""
-    asked = stop.n_leaves
-    if asked is None or asked == 1:
+    n_requested = stop.n_leaves
+    if n_requested is None or n_requested == 1:
         return stop
-    return replace(stop, n_leaves=asked + min(max(asked, MIN_GROWN - asked), MAX_EXTRA))
+    return replace(
+        stop, n_leaves=n_requested + min(max(n_requested, MIN_GROWN - n_requested), MAX_EXTRA)
+    )

@@ -8,12 +8,12 @@ import numpy as np
 
 from taxarbor import native
 from taxarbor._run import GrowthEvent, Run, node_seed
-from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._compete import Labels
 from taxarbor.clusters._coordinates import Coordinates, draw_rows
-from taxarbor.grow import Path, StoppingRule, grow_on
-from taxarbor.split import GapSplitter, Refusal
-from taxarbor.split._gap import SAMPLE, Plane
+from taxarbor.grow import Path, StoppingRule, grow_from
+from taxarbor.split import Refusal, Split
+from taxarbor.split._gap import PLANE_ROWS, GapSplitter, Plane
 from taxarbor.tree import TreeBuilder
 
 
@@ -30,24 +30,10 @@ class _Part:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cut:
-    """A node divided by a plane; what the growth loop asks of a split."""
-
-    sizes: tuple[int, int]
-    score: float
-    info: SolveInfo
-
-    @property
-    def objective(self) -> float:
-        return self.info.trace[-1]
-
-
-@final
 class SampledTree:
     """The rows of a sample, as the nodes of a growing tree divide them."""
 
-    looks_ahead = True
+    is_speculative = True
 
     def __init__(self, rows: Array, splitter: GapSplitter, run: Run) -> None:
         order = draw_rows(len(rows), len(rows), node_seed(run.seed, ()))
@@ -55,22 +41,22 @@ class SampledTree:
         self._parts: dict[Path, _Part] = {(): _Part(rows[order], order)}
         self.ids: dict[Path, IndexArray] = {(): order}
 
-    def seek(self, paths: Sequence[Path]) -> list[_Cut | Refusal]:
-        """Return how to divide each of some nodes."""
+    def propose_splits(self, paths: Sequence[Path]) -> list[Split | Refusal]:
+        """Return the division of each node, or why there is none."""
         divisions = list(self._run.each(self._divide, paths))
         for path, (_, parts) in zip(paths, divisions, strict=True):
             del self._parts[path]
             for side, part in enumerate(parts):
                 self._parts[(*path, side)] = part
                 self.ids[(*path, side)] = part.ids
-        return [cut for cut, _ in divisions]
+        return [split for split, _ in divisions]
 
-    def apply(self, tree: TreeBuilder, node: int, path: Path, found: _Cut) -> tuple[int, ...]:
+    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Split) -> tuple[int, ...]:
         """Split a leaf of the tree."""
-        return tree.divide(node, found.sizes)
+        return tree.divide(node, split.sizes)
 
-    def _divide(self, path: Path) -> tuple[_Cut | Refusal, Sequence[_Part]]:
-        """Return how to divide a node, and the rows of its children."""
+    def _divide(self, path: Path) -> tuple[Split | Refusal, Sequence[_Part]]:
+        """Return the division of a node, and the rows of its children."""
         part = self._parts[path]
         size, least = len(part.ids), max(self._splitter.min_size, 1)
         plane = self._find_plane(path)
@@ -87,17 +73,18 @@ class SampledTree:
                 f"its {size} rows hold duplicates that cannot be split into children of at "
                 f"least {least} rows"
             ), ()
-        cut = _Cut((n_first, size - n_first), size * plane.gap, plane.info)
-        return cut, (part.where(is_first), part.where(~is_first))
+        info = plane.info
+        split = Split((~is_first).astype(np.int8), None, size * plane.gap, info.trace[-1], info)
+        return split, (part.where(is_first), part.where(~is_first))
 
     def _find_plane(self, path: Path) -> Plane | Refusal:
-        """Return the plane of a node; where a sample of it is all alike, of what differs."""
+        """Return the plane of a node; where its sample is one point, add rows that differ."""
         rows, seed = self._parts[path].values, node_seed(self._run.seed, path)
-        plane = self._splitter.find(rows[:SAMPLE], len(rows), seed)
-        if isinstance(plane, Plane) or len(rows) <= SAMPLE:
+        plane = self._splitter.find(rows[:PLANE_ROWS], len(rows), seed)
+        if isinstance(plane, Plane) or len(rows) <= PLANE_ROWS:
             return plane
-        others = rows[(rows != rows[0]).any(axis=1)][: SAMPLE // 2]
-        alike = np.tile(rows[0], (SAMPLE - len(others), 1))
+        others = rows[(rows != rows[0]).any(axis=1)][: PLANE_ROWS // 2]
+        alike = np.tile(rows[0], (PLANE_ROWS - len(others), 1))
         return self._splitter.find(np.concatenate([alike, others]), len(rows), seed)
 
     def _threshold(self, scores: Array) -> np.float32:
@@ -108,15 +95,15 @@ class SampledTree:
         n = len(scores)
         n_high = int(np.count_nonzero(scores >= 0.0))
         low, high = self._splitter.bounds(n, n)
-        wanted = min(max(n_high, low), high)
-        if wanted == n_high:
+        target = min(max(n_high, low), high)
+        if target == n_high:
             return np.float32(0.0)
-        score = np.partition(scores, n - wanted)[n - wanted]
+        score = np.partition(scores, n - target)[n - target]
         above = int(np.count_nonzero(scores > score))
         upto = int(np.count_nonzero(scores >= score))
         least = max(self._splitter.min_size, 1)
         fits, other_fits = (least <= size <= n - least for size in (above, upto))
-        is_above = fits if fits != other_fits else wanted - above < upto - wanted
+        is_above = fits if fits != other_fits else target - above < upto - target
         return np.float32(np.nextafter(score, np.float32(np.inf)) if is_above else score)
 
 
@@ -126,7 +113,7 @@ def grow_leaves(
     stop: StoppingRule,
     run: Run,
     *,
-    gather: int = 2,
+    max_children: int = 2,
     n_reported: int | None = None,
 ) -> tuple[TreeBuilder, Labels]:
     """Grow a tree of two children per split; return it, and the leaf of each row.
@@ -141,10 +128,10 @@ def grow_leaves(
         When the tree is large enough.
     run : Run
         The seed, where to run, and the observer.
-    gather : int
-        How many children splits will be gathered to: depth counts as it does then.
+    max_children : int
+        Splits will be merged up to this many children: depth counts as it does then.
     n_reported : int, optional
-        How many leaves the observer is told of when all are grown.
+        Number of leaves reported to the observer when all are grown.
     """
     growing = SampledTree(coordinates.values, splitter, run)
 
@@ -154,8 +141,12 @@ def grow_leaves(
             event = GrowthEvent(done, n_reported, event.n_tried)
         run.observer(event)
 
-    tree = grow_on(
-        growing, branching=2, stop=stop, run=replace(run, observer=observe), gather=gather
+    tree = grow_from(
+        growing,
+        branching=2,
+        stop=stop,
+        run=replace(run, observer=observe),
+        max_children=max_children,
     )
     labels = np.empty(coordinates.n_rows, dtype=np.int32)
     for position, leaf in enumerate(tree.leaves):

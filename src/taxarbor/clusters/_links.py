@@ -1,9 +1,9 @@
 """The tree above the leaves, made from the bottom up, as Ward's method links rows.
 
 A tree that was grown from the top has made its first divisions before it knew the leaves, and
-rows have moved between them since. Which leaves are close is seen best at the end: so more
-leaves are grown than asked for, and those whose union adds least to the scatter are merged,
-first to as many leaves as asked for, then to the tree above them.
+rows have moved between them since. So more leaves are grown
+than requested, and those whose union adds least to the scatter are merged, first to as many
+leaves as requested, then to the tree above them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from taxarbor.grow import StoppingRule
 from taxarbor.tree import TreeBuilder
 
 POWER = 0.75
-"""Of its number of rows, what a leaf weighs. With Ward's own weight, 1, large clusters are
-divided before small ones are told apart; on the shared sets that costs a point of the adjusted
+"""The weight of a leaf is this power of its size. With Ward's own weight, 1, large clusters are
+divided before small ones are separated; on the shared sets that costs a point of the adjusted
 Rand index."""
 
 
@@ -28,8 +28,8 @@ def link_leaves(
     """Return a tree of two children per split whose leaves are the given ones or their unions.
 
     Links are undone, the last one first, until the tree is full; leaves that are small enough
-    stay whole. Scores of the nodes are what their union costs. Also, the position of each given
-    leaf among the new ones.
+    stay whole. The score of a node is the cost of its link. Also returns the position of each
+    given leaf among the new ones.
     """
     links, costs = ward_links(means, counts**POWER)
     # Each node is a range of leaves, from left to right; the root is the last link.
@@ -45,7 +45,7 @@ def link_leaves(
     for whole, (left, right) in reversed([*enumerate(links.tolist(), n)]):
         begin[left], begin[right] = begin[whole], begin[whole] + widths[left]
         is_full = stop.is_full(len(splits) + 1, 2)
-        if whole in open_nodes and not is_full and not stop.spares(int(sizes[whole]), 0):
+        if whole in open_nodes and not is_full and not stop.is_final(int(sizes[whole]), 0):
             splits[whole] = left, right
             open_nodes |= {left, right}
     tree, node_of = build_tree(splits, 2 * n - 2, sizes)

@@ -1,4 +1,4 @@
-"""Data to try things on: what ships with the package, and data with a known tree."""
+"""Example data: a bundled table, and generated rows with a known tree."""
 
 from taxarbor.data._examples import Bundle, PlantedTree, load_animals, make_planted_tree
 

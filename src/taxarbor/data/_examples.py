@@ -1,4 +1,4 @@
-"""Data to try things on: animals that ship with the package, and rows of a planted tree."""
+"""Example data: animals that ship with the package, and rows of a planted tree."""
 
 import csv
 import json

@@ -24,7 +24,7 @@ from taxarbor.estimators._fit import Training, route_all, start_run
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Source, open_source
-from taxarbor.split import GapSplitter
+from taxarbor.split._gap import GapSplitter
 from taxarbor.stability import assess
 from taxarbor.stability._assess import most_clusters, suggest
 from taxarbor.tables._checks import (

@@ -62,10 +62,10 @@ def lloyd(data: Data, centers: Array, n_steps: int) -> tuple[NDArray[int32], Arr
 def principal(data: Data, start: Array, n_steps: int) -> Array: ...
 
 def pair(data: Data, problem: object) -> tuple[Array, NDArray[int8], Array, list[float], str, float]:
-    """Solve a two-way split, given by the fields of a PairProblem."""
+    """Solve a two-way split, given by the fields of a SplitProblem."""
 
 def kway(data: Data, problem: object) -> tuple[Array, NDArray[int32], Array, list[float], str, float]:
-    """Solve a split into K children, given by the fields of a KwayProblem."""
+    """Solve a split into K children, given by the fields of a SplitProblem."""
 
 def hinge_multi(S: Array, labels: Labels) -> tuple[float, Array]: ...
 

@@ -4,12 +4,12 @@ With scores ``s = W (x - c)``, K children and n rows the loss is
 
 .. math:: \frac{1}{nK} \sum_i \sum_{k \ne y_i} [1 - s_{i y_i} + s_{ik}]_+^2 .
 
-For K = 2 it depends on ``d = w_0 - w_1`` alone, which the compiled two-way solver makes use of.
+For K = 2 it depends on ``d = w_0 - w_1`` alone, which the compiled two-way solver uses.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,13 @@ from taxarbor._types import Array
 from taxarbor.native import hinge_multi
 from taxarbor.rows import Rows
 
-Labels = NDArray[np.signedinteger[Any]]
+Labels = NDArray[np.signedinteger]
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """Weights, with all that one sweep over the rows says about them."""
+    """Weights, with the results of one sweep over the rows."""
 
     W: Array  # (n_models, n_features), float64, as the data's type holds them
     labels: Labels  # (n_rows,), the child of each row
@@ -35,18 +35,7 @@ class Point:
 
 @final
 class HingeLoss:
-    """The loss of a K-way split, in the weights of all K children.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from taxarbor.optim import HingeLoss
-    >>> from taxarbor.rows import as_rows
-    >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
-    >>> labels = np.array([0, 1], dtype=np.int32)
-    >>> loss.zero(labels).value, loss.evaluate(np.array([[-0.5], [0.5]]), labels).value
-    (0.5, 0.0)
-    """
+    """The loss of a K-way split, in the weights of all K children."""
 
     def __init__(self, rows: Rows, n_children: int) -> None:
         self.rows = rows
@@ -59,7 +48,7 @@ class HingeLoss:
 
     def evaluate(self, W: Array, labels: Labels) -> Point:
         """Sweep the rows once for new weights."""
-        # What the data's type can hold, so that what is stored is what was solved.
+        # Rounded to the data's type, so that stored weights are those that were solved for.
         W = W.astype(self.rows.dtype).astype(np.float64)
         self.n_passes += 1.0
         return self.at(W, labels, self.rows.scores(W))

@@ -1,11 +1,21 @@
-"""What all minimisers share: their result, and the search along a step."""
+r"""The paper's proximal quasi-Newton method (its Eq. 6).
+
+Each step minimises, by spectral proximal gradient,
+
+.. math:: g \cdot (V - W) + \tfrac12 (V - W)^\top B (V - W) + \mathrm{penalty}(V)
+
+where B is the L-BFGS matrix of the last few steps in its compact form (Byrd, Nocedal and
+Schnabel, 1994), and goes there, or part of the way. Nothing of the size of a Hessian is
+formed, so any number of features will do. Of very many only some move at a time: those in use
+and those furthest from optimal.
+"""
 
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from taxarbor._types import Array, Status
+from taxarbor._types import Array, IndexArray, Status
 from taxarbor.optim._loss import HingeLoss, Labels, Point
 from taxarbor.optim._penalty import SparseGroupPenalty, inner
 
@@ -15,28 +25,72 @@ SUFFICIENT = 1e-4
 SHORTEST = 1e-6
 """The step length below which a search gives up."""
 
+MEMORY = 10
+"""Steps that the metric remembers."""
+
+MAX_JOINT = 512
+"""Features up to which all move together."""
+
+CLOSE = 0.1
+"""Violation, as a share of the largest, at which those that move are left for others."""
+
+MAX_INNER = 50
+"""Spectral proximal gradient steps on one model."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Where a minimiser stopped, and why.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from taxarbor.optim import HingeLoss, ProximalQuasiNewton, SparseGroupPenalty
-    >>> from taxarbor.rows import as_rows
-    >>> loss = HingeLoss(as_rows(np.array([[-1.0], [1.0]])), n_children=2)
-    >>> point = loss.zero(np.array([0, 1], dtype=np.int32))
-    >>> penalty = SparseGroupPenalty(9.0, np.zeros(1))
-    >>> found = ProximalQuasiNewton().minimise(loss, penalty, point, tol=1e-9, max_iter=5)
-    >>> found.n_iter, found.point.W.tolist()  # so strong a penalty leaves no weights
-    (0, [[0.0], [0.0]])
-    """
+    """Where a minimiser stopped, and why."""
 
     point: Point
     status: Status
     n_iter: int
+
+
+def minimise(
+    loss: HingeLoss,
+    penalty: SparseGroupPenalty,
+    point: Point,
+    *,
+    tol: float,
+    max_iter: int,
+    max_joint: int = MAX_JOINT,
+) -> Solution:
+    """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``.
+
+    At most ``max_joint`` features, or twice as many as are in use, move together.
+    """
+    gradient, metric, n_iter = loss.gradient(point), None, 0
+    while n_iter < max_iter:
+        if metric is None:
+            violations = penalty.violations(point.W, gradient)
+            if float(violations.max(initial=0.0)) <= tol:
+                return Solution(point, Status.CONVERGED, n_iter)
+            features = _working_set(point.W, violations, max_joint)
+            inside = penalty.restrict(features)
+            metric = Metric(_scale(loss, point, gradient))
+            is_part = len(features) < len(violations)
+            close = max(CLOSE * float(violations.max()), tol) if is_part else tol
+        W, slope = point.W[:, features], gradient[:, features]
+        worst = inside.optimality(W, slope)
+        if worst <= close:
+            metric, n_iter = None, n_iter + 1  # now the others
+            continue
+        candidate = point.W.copy()
+        candidate[:, features] = minimise_model(metric, inside, W, slope, 0.1 * worst)
+        reached = search_line(loss, penalty, point, gradient, candidate)
+        n_iter += 1
+        if reached is None or np.array_equal(reached.W, point.W):  # rounded away
+            if metric.is_fresh and metric.scale >= loss.curvature:
+                return Solution(point, Status.STALLED, n_iter)
+            metric = Metric(loss.curvature)  # too bold: begin again with short steps
+            continue
+        before, point = gradient, reached
+        gradient = loss.gradient(point)
+        change = gradient[:, features] - before[:, features]
+        metric = metric.after(point.W[:, features] - W, change)
+    return Solution(point, Status.ITERATION_LIMIT, max_iter)
 
 
 def search_line(
@@ -82,3 +136,110 @@ def first_point(loss: HingeLoss, penalty: SparseGroupPenalty, labels: Labels) ->
         if not twice.value + penalty.value(twice.W) < moved.value + penalty.value(moved.W):
             return moved
         moved = twice
+
+
+def _working_set(W: Array, violations: Array, max_joint: int) -> IndexArray:
+    """Features in use, and as many that are furthest from optimal; all, where they are few."""
+    in_use = W.any(axis=0)
+    size = max(max_joint, 2 * int(np.count_nonzero(in_use)))
+    if size >= len(violations):
+        return np.arange(len(violations))
+    urgency = np.where(in_use, np.inf, violations)
+    chosen: IndexArray = np.sort(np.argsort(-urgency, kind="stable")[:size])
+    return chosen
+
+
+def _scale(loss: HingeLoss, point: Point, gradient: Array) -> float:
+    """Return the curvature at which a gradient step would bring the loss, at best, to zero.
+
+    Few rows inside the margin say little of the others, so it is kept near the bound.
+    """
+    steep = inner(gradient, gradient) / max(point.value, np.finfo(np.float64).tiny)
+    return float(np.clip(steep, 1e-3 * loss.curvature, loss.curvature))
+
+
+def inner_rows(A: Array, v: Array) -> Array:
+    """Return the inner product of each row of A with v, as ``inner`` does."""
+    product: Array = np.einsum("ij,j->i", A, v)
+    return product
+
+
+class Metric:
+    """The L-BFGS matrix ``B = scale I - N M^{-1} N'`` of the last steps.
+
+    N holds ``scale * S`` and Y, the steps and the changes of the gradient along them.
+    """
+
+    def __init__(self, scale: float) -> None:
+        self.scale = max(scale, np.finfo(np.float64).tiny)
+        self._S: Array | None = None
+        self._Y: Array | None = None
+        self._middle: Array = np.empty((0, 0))
+
+    @property
+    def is_fresh(self) -> bool:
+        """Say whether there is nothing to forget."""
+        return self._S is None
+
+    def after(self, step: Array, change: Array) -> "Metric":
+        """Return what is known after a step and the change of the gradient along it.
+
+        Where the loss is flat there is nothing to learn but that steps may be longer.
+        """
+        s, y = step.reshape(1, -1), change.reshape(1, -1)
+        curvature = inner(s, y)
+        if curvature <= 1e-8 * self.scale * inner(s, s):
+            return Metric(0.1 * self.scale)
+        S = s if self._S is None else np.concatenate([self._S, s])[-MEMORY:]
+        Y = y if self._Y is None else np.concatenate([self._Y, y])[-MEMORY:]
+        self.scale = inner(y, y) / curvature
+        SY = np.array([inner_rows(Y, s) for s in S])
+        SS = np.array([inner_rows(S, s) for s in S])
+        lower = np.tril(SY, -1)
+        whole = np.block([[self.scale * SS, lower], [lower.T, -np.diag(np.diag(SY))]])
+        self._S, self._Y, self._middle = S, Y, np.linalg.pinv(whole)
+        return self
+
+    def times(self, D: Array) -> Array:
+        """Return ``B D``."""
+        product: Array = self.scale * D
+        if self._S is None or self._Y is None:
+            return product
+        d = D.reshape(-1)
+        known = len(self._S)
+        ends = np.concatenate([self.scale * inner_rows(self._S, d), inner_rows(self._Y, d)])
+        inside = inner_rows(self._middle, ends)
+        change: Array = self.scale * np.einsum("i,ij->j", inside[:known], self._S)
+        change += np.einsum("i,ij->j", inside[known:], self._Y)
+        return product - change.reshape(D.shape)
+
+
+def minimise_model(
+    metric: Metric, penalty: SparseGroupPenalty, W: Array, gradient: Array, tol: float
+) -> Array:
+    """Lower the model of one step by spectral proximal gradient, from W."""
+    V = W
+    image = np.zeros_like(W)  # B (V - W)
+    step = 1.0 / metric.scale
+    value = penalty.value(W)
+    for _ in range(MAX_INNER):
+        slope = gradient + image
+        D = penalty.prox(V - step * slope, step) - V
+        # A long step ends where weights vanish, however steep the way: the first always counts.
+        if V is not W and float(np.abs(D).max(initial=0.0)) <= tol * step:
+            break
+        BD = metric.times(D)
+        curvature = inner(D, BD)
+        linear, along = inner(slope, D), 1.0
+        while True:
+            lower = penalty.value(V + along * D)
+            change = along * linear + 0.5 * along * along * curvature + lower - value
+            if change <= 0.0 or along < 1e-6:
+                break
+            along *= 0.5
+        if change > 0.0:
+            break
+        V, image, value = V + along * D, image + along * BD, lower
+        if curvature > 0.0:
+            step = inner(D, D) / curvature
+    return V

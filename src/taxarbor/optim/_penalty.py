@@ -51,13 +51,6 @@ class SparseGroupPenalty:
         Weight of the squares.
     owner : array of shape (n_features,) or None
         Which group each feature is in; None: each is one of its own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from taxarbor.optim import SparseGroupPenalty
-    >>> SparseGroupPenalty(group=1.0, l1=np.zeros(2)).prox(np.array([[3.0, 0.5]]), step=1.0)
-    array([[2., 0.]])
     """
 
     group: float
@@ -89,9 +82,9 @@ class SparseGroupPenalty:
         return shrunk
 
     def violations(self, W: Array, gradient: Array) -> Array:
-        """Return, per feature, how far ``-gradient`` is from the subdifferential at W.
+        """Return, per feature, the distance of ``-gradient`` from the subdifferential at W.
 
-        Of a group without weights, how far that is for all of it.
+        Of a group without weights, that of the whole group.
         All zero exactly where W minimises a loss of this gradient plus the penalty.
         """
         G = gradient + 2.0 * self.ridge * W
@@ -111,8 +104,8 @@ class SparseGroupPenalty:
         """Return the largest violation over the features; 0 at a minimum."""
         return float(self.violations(W, gradient).max(initial=0.0))
 
-    def barring(self, features: NDArray[np.bool_], strength: float) -> "SparseGroupPenalty":
-        """Return the penalty with some features held at zero by an l1 weight of their own."""
+    def exclude(self, features: NDArray[np.bool_], strength: float) -> "SparseGroupPenalty":
+        """Return the penalty with some features held at zero by a strong l1 weight."""
         if not features.any():
             return self
         l1 = np.where(features, self.l1 + strength, self.l1)

@@ -1,4 +1,4 @@
-"""The data of one node, wherever it lives."""
+"""Rows in memory, and the few passes over them that solvers need."""
 
 from taxarbor.rows._rows import Rows, as_rows
 

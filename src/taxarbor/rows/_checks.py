@@ -13,7 +13,7 @@ CELLS_PER_BLOCK = 1 << 20
 
 
 def all_finite(values: Array) -> bool:
-    """Look at the sum first: mostly that is enough, and takes no memory."""
+    """Return whether all values are finite; their sum mostly says so, without memory."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
             return True
@@ -31,8 +31,8 @@ def check_structure(X: Any) -> None:
     used, as it passes every matrix whose last pointer is 0, and changes the one it looks at.
     """
     if len(X.shape) != 2:
-        told = f"two dimensions, (n_rows, n_features), got shape {X.shape}"
-        raise InputError(f"must have {told}", "X")
+        expected = "must have two dimensions, (n_rows, n_features)"
+        raise InputError(f"{expected}, got shape {X.shape}", "X")
     is_sound = True
     if X.format in ("csr", "csc", "bsr"):
         shape = np.array(X.shape) // (X.blocksize if X.format == "bsr" else 1)
@@ -52,5 +52,5 @@ def check_structure(X: Any) -> None:
         )
 
 
-def _are_within(found: NDArray[Any], size: int) -> bool:
-    return not len(found) or bool(found.min() >= 0 and found.max() < size)
+def _are_within(indices: NDArray[np.integer], size: int) -> bool:
+    return not len(indices) or bool(indices.min() >= 0 and indices.max() < size)

@@ -1,4 +1,4 @@
-"""The problems that the compiled solvers take, and what comes back."""
+"""The problems that the compiled solvers take, and their solutions."""
 
 from dataclasses import dataclass
 from typing import final
@@ -11,33 +11,18 @@ from taxarbor._types import Array
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class PairProblem:
-    """A two-way split: the loss in ``d = w_0 - w_1``, a penalty, and where to start.
+class SplitProblem:
+    """A split: its loss, a penalty, and where to start.
 
-    Rounds end when one lowers the objective by less than the share ``tol``, or when no row
-    moves and no feature violates optimality by more than ``violation``.
+    Of two children the problem is one in ``d = w_0 - w_1``; of more, in the weights of all of
+    them. Rounds end when one lowers the objective by less than the share ``tol``, or when no
+    row moves and no feature violates optimality by more than ``violation``.
     """
 
-    start: Array  #: (n_features,), weights to start from
-    labels: NDArray[np.int8] | None  #: to start from; None for those of the weights
-    bounds: tuple[int, int]  #: least and greatest number of rows of child 0
-    l1: Array  #: (n_features,), weight of ``|d_p|`` in the penalty
-    ridge: float  #: weight of ``d_p ** 2``
-    tol: float
-    violation: float
-    max_alternations: int  #: most rounds
-    max_working: int  #: most features that one Newton step may change
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class KwayProblem:
-    """A split into several children: as a PairProblem, in the weights of all of them."""
-
-    start: Array  #: (n_children, n_features), weights to start from
-    labels: NDArray[np.int32] | None  #: to start from; None for those of the weights
-    bounds: tuple[int, int]  #: least and greatest number of rows of a child
-    group: float  #: weight of the norm of a feature's weights
+    start: Array  #: (n_features,) or (n_children, n_features), weights to start from
+    labels: NDArray[np.signedinteger] | None  #: to start from; None for those of the weights
+    bounds: tuple[int, int]  #: least and greatest number of rows of a child; of two, child 0
+    group: float  #: weight of the norm of a feature's weights; of two children, not used
     l1: Array  #: (n_features,), weight of their absolute values
     ridge: float  #: weight of their squares
     tol: float
@@ -49,7 +34,7 @@ class KwayProblem:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitSolution:
-    """What came of a split: weights (d, of two children), labels, scores, and how it went."""
+    """Weights (d, of two children), labels and scores of a split, and its rounds."""
 
     weights: Array
     labels: NDArray[np.signedinteger]
@@ -64,7 +49,7 @@ class SplitSolution:
 class HalveProblem:
     """A division in two of lifted rows, whose last feature is constant, by the best of starts.
 
-    The plane is sought as in :class:`PairProblem`, with no penalty but a ridge. ``ridge`` is a
+    The plane is found as in :class:`SplitProblem`, with no penalty but a ridge. ``ridge`` is a
     share of the rows' variance, ``violation`` of its root.
     """
 
@@ -75,8 +60,8 @@ class HalveProblem:
     tol: float
     violation: float
     max_rounds: int
-    start_rows: int  #: rows that starts look at, but for Ward's
-    ward_rows: int  #: rows that Ward's starts look at
+    start_rows: int  #: rows that starts read, except Ward's
+    ward_rows: int  #: rows that Ward's starts read
     lloyd_steps: int
     power_steps: int
 
@@ -84,7 +69,7 @@ class HalveProblem:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """What came of a division in two: labels, scores (child 1 below zero), and how it went."""
+    """Labels and scores (child 1 below zero) of a division in two, and its rounds."""
 
     labels: NDArray[np.int8]
     scores: Array

@@ -1,44 +1,41 @@
 """The few passes over the data that a solver needs, through the native kernels.
 
-A solver never touches ``X``. It asks :class:`Rows`, and keeps what comes back: small arrays
-over features (float64) and arrays over rows. Nothing is copied.
+A solver never reads ``X`` itself. It calls :class:`Rows`, which returns small arrays over
+features (float64) and arrays over rows. Nothing is copied.
 """
 
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Self, final
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from taxarbor import native
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows._problems import (
-    Half,
-    HalveProblem,
-    KwayProblem,
-    PairProblem,
-    SplitSolution,
-)
+from taxarbor.rows._problems import Half, HalveProblem, SplitProblem, SplitSolution
 
-FEW, BLOCK = 64, 1 << 20
-"""Rows that are looked at first for columns of two values, and cells at a time after that."""
+Features: TypeAlias = Array | csr_array
+"""Rows by features, float32 or float64."""
+
+FIRST_ROWS, BLOCK_CELLS = 64, 1 << 20
+"""Rows that are read first for columns of two values, and cells at a time after that."""
 
 
-def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> "Rows":
+def as_rows(X: Features, *, center: Array | None = None, n_threads: int = 1) -> "Rows":
     """Return data as rows about their mean, or about a given centre.
 
     The data are not copied and must not change while the rows are in use. Their structure is
-    checked, once; values that are not finite are the caller's to refuse.
+    checked once; the caller checks that values are finite.
 
     Parameters
     ----------
     X : C-contiguous ndarray or CSR matrix of shape (n_rows, n_features)
         float32 or float64. A sparse matrix has at most one entry per cell.
     center : array of shape (n_features,), optional
-        What is subtracted from each row; the mean of the rows by default.
+        Subtracted from each row; the mean of the rows by default.
     n_threads : int
         Threads for one sweep.
 
@@ -61,17 +58,15 @@ def as_rows(X: Any, *, center: Array | None = None, n_threads: int = 1) -> "Rows
     """
     middle = None if center is None else _floats(center)
     if issparse(X):
-        matrix: Any = X
-        parts = _csr_arrays(matrix)
-        data = native.Data.csr(*parts, matrix.shape[1], middle, n_threads)
-        # SciPy copies the columns where the starts are of another type.
-        values, columns, starts = parts
-        same = columns, starts.astype(np.int32) if len(values) < 2**31 else starts
-        return Rows(csr_array((values, *same), shape=matrix.shape), data)
+        values, columns, starts = _csr_arrays(X)
+        data = native.Data.csr(values, columns, starts, X.shape[1], middle, n_threads)
+        if len(values) < 2**31:  # SciPy copies the columns where the starts have another type
+            starts = starts.astype(np.int32)
+        return Rows(csr_array((values, columns, starts), shape=X.shape), data)
     if not isinstance(X, np.ndarray):
         kind = type(X).__name__
         raise TypeError(f"X must be a NumPy array or a SciPy CSR matrix; got {kind}")
-    if not X.flags.aligned:  # as what Dask fetches from a worker may be
+    if not X.flags.aligned:  # arrays from a Dask worker may not be
         X = X.copy()
     return Rows(X, native.Data.dense(X, middle, n_threads))
 
@@ -95,7 +90,7 @@ class Rows:
 
     __slots__ = ("_X", "_data", "center")
 
-    def __init__(self, X: Any, data: native.Data) -> None:
+    def __init__(self, X: Features, data: native.Data) -> None:
         self._X = X
         self._data = data
         self.center: Array = data.center
@@ -168,7 +163,7 @@ class Rows:
         """Return the squared length of each row of ``X - center``, float64: one sweep."""
         return native.norms(self._data)
 
-    def route(self, table: Any, fill: Array | None) -> tuple[NDArray[np.int32], int]:
+    def route(self, table: object, fill: Array | None) -> tuple[NDArray[np.int32], int]:
         """Return the leaf of each row by the rules of a tree, and the first row refused."""
         return native.route(self._data, table, fill)
 
@@ -188,106 +183,97 @@ class Rows:
         The smaller one first, a single one twice; NaN for all other columns. One sweep, mostly
         over few columns.
         """
-        return _pairs_of_sparse(self._own()) if issparse(self._X) else self._pairs()
+        X, index = self._X, self._data.index
+        if issparse(X):
+            return _find_pairs_sparse(X if index is None else X[index])
+        return _find_pairs(X, index)
 
-    def _pairs(self) -> Array:
-        """Return the least and greatest value of columns that have at most two, others NaN."""
-        pairs = np.full((self.n_features, 2), np.nan)
-        open_columns, index = np.arange(self.n_features), self._data.index
-        low = high = np.zeros(0)
-        first, step = 0, FEW
-        # Most columns are ruled out by the first few rows, and then not looked at again.
-        while first < self.n_rows and len(open_columns):
-            some = slice(first, first + step)
-            block = self._X[some if index is None else index[some]][:, open_columns]
-            if first == 0:
-                low = high = block[0]
-            least, most = (
-                np.minimum(low, block.min(axis=0)),
-                np.maximum(high, block.max(axis=0)),
-            )
-            fits = ((block == least) | (block == most)).all(axis=0)
-            fits &= ((low == least) | (low == most)) & ((high == least) | (high == most))
-            open_columns, low, high = open_columns[fits], least[fits], most[fits]
-            first, step = first + step, max(BLOCK // max(len(open_columns), 1), 1)
-        pairs[open_columns, 0], pairs[open_columns, 1] = low, high
-        return pairs
-
-    def marks(self, positions: IndexArray) -> NDArray[np.uint64]:
-        """Return a number for each of some rows: the same for those whose cells are equal.
-
-        Others have another number, but for a chance of one in 2**64.
-        """
+    def hash_rows(self, positions: IndexArray) -> NDArray[np.uint64]:
+        """Return a hash of the values of some rows: equal rows have equal hashes."""
         index = self._data.index
-        own = _positions(positions, "positions") if index is None else index[positions]
-        step = max(BLOCK // max(self.n_features, 1), FEW)
-        blocks = (self._X[own[first : first + step]] for first in range(0, len(own), step))
-        found = (blake2b(key, digest_size=8).digest() for X in blocks for key in _keys(X))
-        return np.frombuffer(b"".join(found), dtype=np.uint64)
+        rows = _positions(positions, "positions") if index is None else index[positions]
+        step = max(BLOCK_CELLS // max(self.n_features, 1), FIRST_ROWS)
+        blocks = (self._X[rows[first : first + step]] for first in range(0, len(rows), step))
+        hashes = (blake2b(key, digest_size=8).digest() for X in blocks for key in _keys(X))
+        return np.frombuffer(b"".join(hashes), dtype=np.uint64)
 
-    def solve_pair(self, problem: PairProblem) -> SplitSolution:
+    def solve_pair(self, problem: SplitProblem) -> SplitSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
         return SplitSolution(*native.pair(self._data, problem))
 
-    def solve_kway(self, problem: KwayProblem) -> SplitSolution:
+    def solve_kway(self, problem: SplitProblem) -> SplitSolution:
         """Alternate labels and weights of a split into several children, likewise."""
         return SplitSolution(*native.kway(self._data, problem))
 
     def halve(self, problem: HalveProblem) -> Half | None:
         """Divide lifted rows in two, where the gap is; None if all are equal."""
-        found = native.halve(self._data, problem)
-        return None if found is None else Half(*found)
+        half = native.halve(self._data, problem)
+        return None if half is None else Half(*half)
 
     def take(self, positions: IndexArray, center: Array | None = None) -> Self:
         """Return the rows at these positions, about their own mean or a given centre."""
         middle = None if center is None else _floats(center)
         return type(self)(self._X, self._data.take(_positions(positions, "positions"), middle))
 
-    def _own(self) -> Any:
-        """Return the rows as they are, as an array or a matrix."""
+    def _matrix(self) -> Features:
+        """Return the rows as an array or a matrix."""
         index = self._data.index
         return self._X if index is None else self._X[index]
 
 
-def _keys(X: Any) -> Iterator[bytes]:
+def _keys(X: Features) -> Iterator[bytes]:
     """Return bytes of each row of a copy that are the same for equal rows only."""
     if not issparse(X):
         return map(np.ndarray.tobytes, X + 0.0)  # no zero has a sign
-    matrix: Any = X
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    columns = matrix.indices.astype(np.int32, copy=False)  # SciPy may choose another type
-    values, ends = matrix.data, pairwise(matrix.indptr)
+    X.eliminate_zeros()
+    X.sort_indices()
+    columns = X.indices.astype(np.int32, copy=False)  # SciPy may choose another type
+    values, ends = X.data, pairwise(X.indptr)
     return (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in ends)
 
 
-def _pairs_of_sparse(X: Any) -> Array:
+def _find_pairs(X: Array, index: IndexArray | None) -> Array:
     """Return the least and greatest value of columns that have at most two, others NaN."""
-    n, p = X.shape
-    filled = np.bincount(X.indices, minlength=p)
-    # A cell that is not stored is zero.
-    low, high = np.where(filled < n, 0.0, np.inf), np.where(filled < n, 0.0, -np.inf)
-    blocks = [slice(first, first + BLOCK) for first in range(0, len(X.data), BLOCK)]
-    for some in blocks:
-        # Of these types NumPy has a fast way, and of no others.
-        columns, values = X.indices[some].astype(np.intp), X.data[some].astype(np.float64)
-        np.minimum.at(low, columns, values)
-        np.maximum.at(high, columns, values)
-    fits = (filled == n) | (low == 0.0) | (high == 0.0)
-    for some in blocks:
-        columns, values = X.indices[some], X.data[some]
-        fits[columns[(values != low[columns]) & (values != high[columns])]] = False
+    n_rows, n_features = X.shape[0] if index is None else len(index), X.shape[1]
+    pairs, open_columns = np.full((n_features, 2), np.nan), np.arange(n_features)
+    low = high = np.zeros(0)
+    first, step = 0, FIRST_ROWS
+    # Most columns are ruled out by the first few rows, and then not read again.
+    while first < n_rows and len(open_columns):
+        rows = slice(first, first + step)
+        block = X[rows if index is None else index[rows]][:, open_columns]
+        if first == 0:
+            low = high = block[0]
+        lowest, highest = (
+            np.minimum(low, block.min(axis=0)),
+            np.maximum(high, block.max(axis=0)),
+        )
+        fits = ((block == lowest) | (block == highest)).all(axis=0)
+        fits &= ((low == lowest) | (low == highest)) & ((high == lowest) | (high == highest))
+        open_columns, low, high = open_columns[fits], lowest[fits], highest[fits]
+        first, step = first + step, max(BLOCK_CELLS // max(len(open_columns), 1), 1)
+    pairs[open_columns, 0], pairs[open_columns, 1] = low, high
+    return pairs
+
+
+def _find_pairs_sparse(X: csr_array) -> Array:
+    """Return the same of a sparse matrix, in which a cell that is not stored is zero."""
+    low, high = (np.ravel(v.toarray()).astype(np.float64) for v in (X.min(0), X.max(0)))
+    fits = (np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]) | (low == 0.0)
+    fits |= high == 0.0
+    is_other = (X.data != low[X.indices]) & (X.data != high[X.indices])
+    fits[X.indices[is_other]] = False
     return np.where(fits[:, None], np.stack([low, high], axis=1), np.nan)
 
 
-def _rebuild(X: Any, index: IndexArray | None, center: Array, n_threads: int) -> "Rows":
+def _rebuild(X: Features, index: IndexArray | None, center: Array, n_threads: int) -> "Rows":
     """Return rows as they were before they were pickled."""
     rows = as_rows(X, center=center, n_threads=n_threads)
     return rows if index is None else rows.take(index, center)
 
 
-def _csr_arrays(X: Any) -> tuple[Array, NDArray[np.int32], IndexArray]:
-    """Return values, columns and starts as the kernels take and check them."""
+def _csr_arrays(X: csr_array) -> tuple[Array, NDArray[np.int32], IndexArray]:
+    """Return values, columns and starts in the types that the kernels take."""
     if X.format != "csr" or X.ndim != 2:
         raise ValueError(
             "a sparse X must be a CSR matrix, whose rows can be read one by one; got "
@@ -301,7 +287,7 @@ def _csr_arrays(X: Any) -> tuple[Array, NDArray[np.int32], IndexArray]:
             f"X is damaged: {len(values)} values, {len(columns)} columns and {len(starts)} "
             f"starts, which end with {starts[-1:]}, do not make {n} rows"
         )
-    values, columns = values[:stored], columns[:stored]  # there may be room to spare
+    values, columns = values[:stored], columns[:stored]  # arrays may be longer
     if columns.dtype != np.int32:
         if stored and not 0 <= columns.min() <= columns.max() < min(p, 2**31):
             raise ValueError(f"X is damaged: a column lies outside of its {p} columns")
@@ -309,13 +295,13 @@ def _csr_arrays(X: Any) -> tuple[Array, NDArray[np.int32], IndexArray]:
     return values, columns, starts.astype(np.int64, copy=False)
 
 
-def _floats(values: Any) -> Array:
+def _floats(values: ArrayLike) -> Array:
     """Return float64 in C order."""
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _positions(values: Any, name: str) -> IndexArray:
-    """Return whole numbers in C order; a mask is refused, as it would count as 0 and 1."""
+def _positions(values: ArrayLike, name: str) -> IndexArray:
+    """Return integers in C order; a boolean mask is an error, as it would count as 0 and 1."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be whole numbers; got {array.dtype}")

@@ -1,12 +1,10 @@
 """One division of one node."""
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.split._gap import GapSplitter
 from taxarbor.split._margins import MaxMarginSplitter, Regularizer
 from taxarbor.split._task import Refusal, Split, SplitTask, Splitter
 
 __all__ = [
-    "GapSplitter",
     "MaxMarginSplitter",
     "Refusal",
     "Regularizer",

@@ -10,7 +10,7 @@ Those below are of the paper's own solver, which the compiled ones are tested ag
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 
@@ -18,18 +18,17 @@ from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.assign import assign_balanced, assign_two, size_bounds
 from taxarbor.native import hinge_costs, hinge_multi
 from taxarbor.optim._loss import HingeLoss, Labels
-from taxarbor.optim._minimise import first_point
+from taxarbor.optim._minimise import MAX_JOINT, first_point, minimise
 from taxarbor.optim._penalty import SparseGroupPenalty
-from taxarbor.optim._quasi_newton import FEW, ProximalQuasiNewton
 from taxarbor.rows import Rows, as_rows
-from taxarbor.rows._problems import KwayProblem, PairProblem
+from taxarbor.rows._problems import SplitProblem
 
 SolverName = Literal["auto", "newton", "pqn"]
-Way = Literal["newton", "pqn", "span"]
-"""What "auto" stands for at a node; "span" solves along the rows."""
+Method = Literal["newton", "pqn", "span"]
+"""The solver of a node; "span" solves along the rows."""
 
 MAX_ALTERNATIONS = 100
-"""Where an alternation gives up; it settles long before, as a rule."""
+"""Rounds after which an alternation stops; it usually settles long before."""
 
 MAX_WORKING = 2048
 """Features that a Newton step changes, over the root of its models: Hessians of 32 MB."""
@@ -45,7 +44,7 @@ MAX_SPAN = 1 << 26
 SPAN_ROWS = 16
 """Rows that are written out at a time."""
 
-STEPS = 6
+MAX_STEPS = 6
 """Quasi-Newton steps between two assignments. More take longer and end higher: weights that
 fit the labels of a start exactly leave no row a reason to move."""
 
@@ -64,7 +63,7 @@ class Alternation:
 
     @property
     def info(self) -> SolveInfo:
-        """How it went."""
+        """Status, rounds and objectives."""
         return SolveInfo(self.status, len(self.trace) - 1, self.n_passes, tuple(self.trace))
 
     @property
@@ -73,21 +72,22 @@ class Alternation:
         return self.W if len(self.W) > 1 else np.concatenate([0.5 * self.W, -0.5 * self.W])
 
     @property
-    def ruled(self) -> Labels:
+    def rule_labels(self) -> Labels:
         """The child of each row's highest score, the first of ties, whatever the bounds."""
         f = self.scores
         child = f[:, 0] < 0 if f.shape[1] == 1 else f.argmax(axis=1)
-        ruled: Labels = child.astype(self.labels.dtype)
-        return ruled
+        labels: Labels = child.astype(self.labels.dtype)
+        return labels
 
     @property
-    def own_scores(self) -> float:
+    def label_scores(self) -> float:
         """The sum over rows of the score of the child that each is in."""
         if self.scores.shape[1] == 1:
             f = self.scores[:, 0]
             return 0.5 * float(np.where(self.labels == 0, f, -f).sum(dtype=np.float64))
-        own = np.take_along_axis(self.scores, self.labels[:, None].astype(np.intp), axis=1)
-        return float(own.sum(dtype=np.float64))
+        labels = self.labels[:, None].astype(np.intp)
+        scores = np.take_along_axis(self.scores, labels, axis=1)
+        return float(scores.sum(dtype=np.float64))
 
 
 @final
@@ -105,6 +105,8 @@ class Problem:
     tol: float
     violation: float
     solver: SolverName
+    max_rounds: int = MAX_ALTERNATIONS
+    max_working: int = MAX_WORKING
 
     def from_centers(self, rows: Rows, centers: Array) -> Alternation:
         """Alternate from the child whose centre is nearest."""
@@ -138,18 +140,18 @@ class Problem:
             return highest
         return assign_balanced(hinge_costs(scores), *bounds, warm=labels)
 
-    def objective(self, found: Alternation) -> float:
+    def objective(self, end: Alternation) -> float:
         """Return the objective of an alternation's weights and labels."""
-        f = found.scores
+        f = end.scores
         scores = f if f.shape[1] > 1 else np.concatenate([0.5 * f, -0.5 * f], axis=1)
-        total, _ = hinge_multi(np.ascontiguousarray(scores), found.labels.astype(np.int32))
-        return total / (len(f) * self.n_children) + self.penalty.value(found.weights)
+        total, _ = hinge_multi(np.ascontiguousarray(scores), end.labels.astype(np.int32))
+        return total / (len(f) * self.n_children) + self.penalty.value(end.weights)
 
     def _alternate(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
-        way = self._choose_way(rows)
-        if way == "newton":
+        method = self.choose_method(rows)
+        if method == "newton":
             return self._solve(rows, W, labels)
-        if way == "span":
+        if method == "span":
             return self._solve_in_span(rows, W, labels)
         if self.n_children > 2:
             return self._run(rows, W, labels)
@@ -169,16 +171,13 @@ class Problem:
             least_rounds = 1
         else:
             # A gradient step would bring all of very many features into use.
-            is_wide = rows.n_features > FEW
+            is_wide = rows.n_features > MAX_JOINT
             point = loss.zero(labels) if is_wide else first_point(loss, penalty, labels)
             least_rounds = 2  # a first step from nowhere says little
-        minimiser = ProximalQuasiNewton()
         trace = [point.value + penalty.value(point.W)]
         status = Status.ITERATION_LIMIT
-        while status is Status.ITERATION_LIMIT and len(trace) <= MAX_ALTERNATIONS:
-            solution = minimiser.minimise(
-                loss, penalty, point, tol=self.violation, max_iter=STEPS
-            )
+        while status is Status.ITERATION_LIMIT and len(trace) <= self.max_rounds:
+            solution = minimise(loss, penalty, point, tol=self.violation, max_iter=MAX_STEPS)
             point = solution.point
             labels = self.assign(point.scores, point.labels)
             moved = not np.array_equal(labels, point.labels)
@@ -194,34 +193,27 @@ class Problem:
 
     def _solve(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
         """Run the same rounds inside the rows, by Newton steps; two children in d."""
-        low, high = self._bounds(rows)
+        (low, high), n = self._bounds(rows), rows.n_rows
         penalty = self.penalty
-        shared: Any = {
-            "labels": labels,
-            "ridge": penalty.ridge,
-            "tol": self.tol,
-            "violation": self.violation,
-            "max_alternations": MAX_ALTERNATIONS,
-            "max_working": self._most_features(MAX_WORKING),
-        }
-        if self.n_children == 2:
-            shared["ridge"] /= 2.0
-            found = rows.solve_pair(
-                PairProblem(
-                    start=W[0],
-                    bounds=(max(low, rows.n_rows - high), min(high, rows.n_rows - low)),
-                    l1=penalty.l1 + penalty.group / np.sqrt(2.0),
-                    **shared,
-                )
-            )
-        else:
-            found = rows.solve_kway(
-                KwayProblem(
-                    start=W, bounds=(low, high), group=penalty.group, l1=penalty.l1, **shared
-                )
-            )
-        W, status = np.atleast_2d(found.weights), Status(found.status)
-        return Alternation(W, found.labels, found.scores, status, found.trace, found.n_passes)
+        group, l1, ridge = penalty.group, penalty.l1, penalty.ridge
+        if is_pair := self.n_children == 2:
+            low, high = max(low, n - high), min(high, n - low)
+            group, l1, ridge = 0.0, l1 + group / np.sqrt(2.0), ridge / 2.0
+        problem = SplitProblem(
+            start=W[0] if is_pair else W,
+            labels=labels,
+            bounds=(low, high),
+            group=group,
+            l1=l1,
+            ridge=ridge,
+            tol=self.tol,
+            violation=self.violation,
+            max_alternations=self.max_rounds,
+            max_working=self._max_features(self.max_working),
+        )
+        end = rows.solve_pair(problem) if is_pair else rows.solve_kway(problem)
+        W, status = np.atleast_2d(end.weights), Status(end.status)
+        return Alternation(W, end.labels, end.scores, status, end.trace, end.n_passes)
 
     def _solve_in_span(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
         """Solve for few rows of many features, where only a ridge counts.
@@ -231,7 +223,7 @@ class Problem:
         along which rows are a ten millionth as long as elsewhere are left out: no ridge that
         counts would let them matter.
         """
-        X = self._written_out(rows)
+        X = self._write_out(rows)
         size = max(X.max(), -X.min())
         X /= size  # so that no square is too small or too large
         squares, vectors = np.linalg.eigh(X @ X.T)
@@ -243,13 +235,13 @@ class Problem:
         # Newton's Hessian has a block per model, which says too little of more than two.
         solver: SolverName = "newton" if self.n_children == 2 else "pqn"
         inside = replace(self, penalty=penalty, solver=solver)
-        found = inside._alternate(within, W @ X.T @ back, labels)
-        W = (found.W @ back.T @ X).astype(rows.dtype).astype(np.float64)
+        end = inside._alternate(within, W @ X.T @ back, labels)
+        W = (end.W @ back.T @ X).astype(rows.dtype).astype(np.float64)
         scores = rows.scores(W)
-        how = found.status, found.trace, found.n_passes + 2.0
-        return Alternation(W, self.assign(scores, found.labels), scores, *how)
+        labels = self.assign(scores, end.labels)
+        return Alternation(W, labels, scores, end.status, end.trace, end.n_passes + 2.0)
 
-    def _written_out(self, rows: Rows) -> Array:
+    def _write_out(self, rows: Rows) -> Array:
         """Return the rows about their centre, without features that are held at zero."""
         X = np.empty((rows.n_rows, rows.n_features))
         for first in range(0, len(X), SPAN_ROWS):
@@ -259,11 +251,11 @@ class Problem:
         X[:, self.penalty.l1 > 0.0] = 0.0
         return X
 
-    def _most_features(self, most: int) -> int:
-        """Return how many features a Hessian may have, so that all models' are no larger."""
+    def _max_features(self, most: int) -> int:
+        """Return the most features of a Hessian, so that all models' together are no larger."""
         return max(1, int(most / np.sqrt(self.n_children))) if self.n_children > 2 else most
 
-    def _choose_way(self, rows: Rows) -> Way:
+    def choose_method(self, rows: Rows) -> Method:
         """Newton, unless the features in use would be too many for its Hessian.
 
         Then along the rows, if these are few and only a ridge counts.
@@ -273,7 +265,7 @@ class Problem:
         penalty = self.penalty
         if penalty.owner is not None:
             return "pqn"  # Newton's descent takes features one by one
-        most = self._most_features(MAX_SMOOTH if penalty.is_smooth else MAX_WORKING)
+        most = self._max_features(MAX_SMOOTH if penalty.is_smooth else self.max_working)
         n_free = np.count_nonzero(penalty.l1 == 0.0) if penalty.group == 0.0 else 0
         # Where few features come into use, its working set follows them.
         if rows.n_features <= most or n_free <= most:

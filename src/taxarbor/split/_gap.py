@@ -1,8 +1,8 @@
 r"""Division of one node in two where the gap is: a dense plane with an intercept.
 
-This is how ours finds its clusters; rules on few features are sought later, when the tree is
-whole. The plane is found on a sample, with a light ridge in place of the sparse penalties,
-which would cost a point or two of agreement with true classes. The last feature of the rows is
+Taxarbor finds its clusters so; rules on few features are found later, when the tree is whole.
+The plane is found on a sample, with a light ridge in place of the sparse penalties, which would
+cost a point or two of agreement with true classes. The last feature of the rows is
 a constant, so its weight is the intercept: boundaries need not pass through the node's mean,
 and small clusters are cut off where the gap is. What keeps them from being slivers is the lower
 bound on a child's size and the choice among starts, by their gap: the scatter between the
@@ -26,8 +26,8 @@ from taxarbor.split._task import Refusal, refuse_size
 RIDGE = 3e-3
 """Weight of the squared weights, as a share of the rows' variance."""
 
-SAMPLE = 1000
-"""Rows on which the plane is sought."""
+PLANE_ROWS = 1000
+"""Rows on which the plane is found."""
 
 TOL = 0.02
 """A split is settled when a round lowers its objective by less than this share."""
@@ -36,13 +36,13 @@ VIOLATION = 1e-3
 """What counts as optimal weights, as a share of TOL and of the rows' spread."""
 
 WARD_ROWS = 200
-"""Rows that Ward's start looks at: all pairs of them."""
+"""Rows of Ward's start, which needs all pairs of them."""
 
 LLOYD_STEPS = 3
 """Steps of k-means in a start: six are no better."""
 
 STARTS = ("principal", "ward", "far_rows", "ward", "ward", "ward")
-"""Taken in turn, again and again, until there are as many as asked for. Ward's clusters of
+"""Taken in turn, again and again, until there are as many as requested. Ward's clusters of
 other rows are other starts; the others hardly change."""
 
 
@@ -56,11 +56,11 @@ class Plane:
     weights : array of shape (n_coordinates,)
         Of all coordinates, the constant one as well.
     offset : float
-        What is added.
+        Intercept.
     gap : float
-        How clearly it divides the sample.
+        Separation of the sample: the larger, the clearer.
     info : SolveInfo
-        How it was found.
+        What it took.
     """
 
     weights: Array
@@ -86,7 +86,7 @@ class GapSplitter:
     Examples
     --------
     >>> import numpy as np
-    >>> from taxarbor.split import GapSplitter
+    >>> from taxarbor.split._gap import GapSplitter
     >>> Z = np.array([[0.0, 1.0], [0.1, 1.0], [5.0, 1.0], [5.1, 1.0], [5.2, 1.0]])
     >>> plane = GapSplitter().find(Z, n_rows=5, seed=0)
     >>> np.count_nonzero(Z @ plane.weights + plane.offset >= 0.0) in (2, 3)
@@ -98,12 +98,12 @@ class GapSplitter:
     min_size: int = 1
 
     def find(self, sample: Array, n_rows: int, seed: int) -> Plane | Refusal:
-        """Return the best plane found on a sample of a node's rows, or why there is none."""
+        """Return the best plane for a sample of a node's rows, or why there is none."""
         few = refuse_size(n_rows, 2, self.min_size)
         if few is not None:
             return few
         rows = as_rows(sample)
-        found = rows.halve(
+        half = rows.halve(
             HalveProblem(
                 seed=seed,
                 starts=[STARTS[turn % len(STARTS)] for turn in range(self.n_init)],
@@ -118,23 +118,15 @@ class GapSplitter:
                 power_steps=POWER_STEPS,
             )
         )
-        if found is None:
+        if half is None:
             return Refusal(f"all of its {n_rows} rows are equal, or nearly so")
-        trace, status = tuple(found.trace), Status(found.status)
-        info = SolveInfo(status, len(trace) - 1, found.n_passes, trace)
-        offset = -float(found.weights[:-1] @ rows.center[:-1])
-        return Plane(found.weights, offset, found.gap, info)
+        trace, status = tuple(half.trace), Status(half.status)
+        info = SolveInfo(status, len(trace) - 1, half.n_passes, trace)
+        offset = -float(half.weights[:-1] @ rows.center[:-1])
+        return Plane(half.weights, offset, half.gap, info)
 
     def bounds(self, n_drawn: int, n_rows: int) -> tuple[int, int]:
-        """Return how many of the rows that were drawn of a node a child has, least and most."""
-        return _bounds(n_drawn, self._shares(n_rows))
-
-    def _shares(self, n_rows: int) -> tuple[float, float]:
-        low, high = self.balance
-        return max(low, min(2 * self.min_size / n_rows, 1.0)), high
-
-
-def _bounds(n_rows: int, shares: tuple[float, float]) -> tuple[int, int]:
-    """Return how many rows a child may have, so that both keep to their shares."""
-    low, high = size_bounds(n_rows, 2, *shares)
-    return max(low, n_rows - high), min(high, n_rows - low)
+        """Return the least and most of a node's drawn rows that a child may have."""
+        least = max(self.balance[0], min(2 * self.min_size / n_rows, 1.0))
+        low, high = size_bounds(n_drawn, 2, least, self.balance[1])
+        return max(low, n_drawn - high), min(high, n_drawn - low)

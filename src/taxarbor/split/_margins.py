@@ -32,14 +32,14 @@ from taxarbor.optim._penalty import group_norms, group_shares
 from taxarbor.rows import Rows
 from taxarbor.split._alternate import Alternation, Problem, SolverName
 from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out, true_spread
-from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_few
+from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_size
 from taxarbor.tree import LinearRule
 
 VIOLATION = 1e-3
 """What counts as optimal weights, as a share of ``tol`` and of the critical value: less than
 a weak penalty, which alone moves the weights of rows that are far apart."""
 
-SAMPLE = 2000
+START_SAMPLE = 2000
 """Rows on which starts are tried, or 200 per child if that is more."""
 
 Kind = Literal["group+exclusive", "group", "exclusive", "l1", "l2"]
@@ -65,7 +65,7 @@ class Regularizer:
     relative : bool
         Whether they are shares of the critical value or the paper's raw numbers.
     owner : array of shape (n_features,) or None
-        The column of the table that each feature is of; None: each is one of its own.
+        The column of the table of each feature; None: each feature is a column.
 
     Examples
     --------
@@ -96,9 +96,9 @@ class Regularizer:
         return float(group_norms(spread[None], self.groups).max(initial=0.0))
 
     def at(self, usage: Array, critical: float, n_children: int) -> SparseGroupPenalty:
-        """Return the penalty of a node, given how much its ancestors use each feature.
+        """Return the penalty of a node, given its ancestors' use of each feature.
 
-        :meth:`usage` and :meth:`critical` say how much, and how strong an alpha of 1 is.
+        As :meth:`usage` returns it; :meth:`critical` is the strength of an alpha of 1.
         """
         P, K = len(usage), n_children
         unit = critical if self.relative else 1.0 / (P * K)
@@ -119,13 +119,13 @@ class Regularizer:
                 return SparseGroupPenalty(0.0, nothing, ridge)
 
     def usage(self, path: tuple[int, ...], lineage: tuple[LinearRule, ...], size: int) -> Array:
-        """Return how much the models on the way to a node use each feature, on average."""
+        """Return the average use of each feature by the models on the way to a node."""
         if not lineage:
             return np.zeros(size)
         used = [rule.weights[child] for child, rule in zip(path, lineage, strict=True)]
         weights = np.abs(np.array(used, dtype=np.float64))
         if self.owner is not None:
-            weights = np.array([group_norms(own[None], self.owner) for own in weights])
+            weights = np.array([group_norms(row[None], self.owner) for row in weights])
         if self.relative:
             largest = weights.max(axis=1, keepdims=True)
             weights /= np.where(largest > 0.0, largest, 1.0)
@@ -205,8 +205,8 @@ class MaxMarginSplitter:
         return low <= min(sizes) and max(sizes) <= high
 
     def split(self, task: SplitTask) -> Split | Refusal:
-        """Return the best division found, or why there is none."""
-        few = refuse_few(task)
+        """Return the best division of all starts, or why there is none."""
+        few = refuse_size(task.rows.n_rows, task.n_children)
         if few is not None:
             return few
         rows, K = task.rows, task.n_children
@@ -219,34 +219,34 @@ class MaxMarginSplitter:
             spread = true_spread(rows)
             critical = self.regularizer.critical(spread)
         usage = self.regularizer.usage(task.path, task.lineage, rows.n_features)
-        penalty = self.regularizer.at(usage, critical, K).barring(spread == 0.0, critical)
+        penalty = self.regularizer.at(usage, critical, K).exclude(spread == 0.0, critical)
         violation = VIOLATION * self.tol * critical
         problem = Problem(penalty, self.balance, K, self.tol, violation, self.solver)
-        found = self._solve(problem, rows, task.rng())
-        if not found.W.any():
+        end = self._solve(problem, rows, task.rng())
+        if not end.W.any():
             return Refusal("the penalty leaves no feature in use; lower alpha or beta")
         bounds = size_bounds(rows.n_rows, K, *self.balance)
-        together = keep_together(rows, found.labels, found.ruled, K, bounds)
-        if isinstance(together, Refusal):
-            return together
-        # Labels that were moved have another objective than the rounds ended with.
-        is_moved = together is not found.labels
-        found = replace(found, labels=together)
-        objective = problem.objective(found) if is_moved else found.trace[-1]
-        weights = found.weights
+        labels = keep_together(rows, end.labels, end.rule_labels, K, bounds)
+        if isinstance(labels, Refusal):
+            return labels
+        objective = end.trace[-1]
+        if labels is not end.labels:
+            end = replace(end, labels=labels)
+            objective = problem.objective(end)
+        weights = end.weights
         complexity = self.regularizer.complexity(weights, usage)
         # The paper's Eq. 4; infinite for a split that its penalty says is free.
-        score = found.own_scores / complexity if complexity > 0.0 else float("inf")
+        score = end.label_scores / complexity if complexity > 0.0 else float("inf")
         rule = LinearRule(weights.astype(rows.dtype), rows.center.astype(rows.dtype))
-        return Split(found.labels, rule, score, objective, found.info)
+        return Split(end.labels, rule, score, objective, end.info)
 
     def _solve(self, problem: Problem, rows: Rows, rng: np.random.Generator) -> Alternation:
-        positions = draw_sample(rows.n_rows, max(SAMPLE, 200 * problem.n_children), rng)
+        positions = draw_sample(rows.n_rows, max(START_SAMPLE, 200 * problem.n_children), rng)
         sample = rows if positions is None else rows.take(positions, center=rows.center)
         few = thin_out(sample, START_ROWS * problem.n_children)
         tried = []
         for n in range(self.n_init):
             centers = STARTS[n % len(STARTS)](few, problem.n_children, rng)
             tried.append(problem.from_centers(sample, centers))
-        best = min(tried, key=lambda found: found.trace[-1])
+        best = min(tried, key=lambda end: end.trace[-1])
         return best if positions is None else problem.from_weights(rows, best.W)

@@ -83,7 +83,7 @@ def far_rows(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
 
 
 STARTS: tuple[Start, ...] = (principal_start, far_rows_start, random_start)
-"""Taken in turn, again and again, until there are as many as asked for."""
+"""Taken in turn, again and again, until there are as many as requested."""
 
 
 def _random_direction(rows: Rows, rng: np.random.Generator) -> Array:

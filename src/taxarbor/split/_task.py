@@ -1,12 +1,11 @@
-"""What a splitter is given and what it gives back."""
+"""The task of a splitter, and its result."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._run import node_rng
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows
@@ -27,7 +26,7 @@ class SplitTask:
     lineage : tuple of LinearRule
         The rules of those ancestors.
     n_children : int
-        How many children are wanted.
+        Number of children to make.
     seed : int
         The tree's seed; together with the path it makes the node's own random numbers.
     origin : array of shape (n_features,) or None
@@ -51,8 +50,9 @@ class SplitTask:
     origin: Array | None = None
 
     def rng(self) -> np.random.Generator:
-        """Return this node's own random numbers, whatever happens elsewhere in the tree."""
-        return node_rng(self.seed, self.path)
+        """Return this node's random generator, independent of the rest of the tree."""
+        seeds = np.random.SeedSequence(self.seed, spawn_key=self.path)
+        return np.random.default_rng(seeds)
 
 
 @final
@@ -67,11 +67,11 @@ class Split:
     rule : LinearRule or None
         Sends a new row to a child; None where rules are found when the tree is whole.
     score : float
-        How much this split is worth doing: the leaf with the highest is split next.
+        Priority of this split: the leaf with the highest is split next.
     objective : float
         What the splitter minimised.
     info : SolveInfo
-        How it was found.
+        What it took.
 
     Examples
     --------
@@ -89,6 +89,12 @@ class Split:
     objective: float
     info: SolveInfo
 
+    @property
+    def sizes(self) -> list[int]:
+        """Number of rows of each child."""
+        sizes: list[int] = np.bincount(self.labels).tolist()
+        return sizes
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -105,13 +111,8 @@ class Refusal:
     reason: str
 
 
-def refuse_few(task: SplitTask, least: int = 2) -> Refusal | None:
-    """Refuse a node with too few rows for its children: two each, or ``least`` if more."""
-    return refuse_size(task.rows.n_rows, task.n_children, least)
-
-
 def refuse_size(n_rows: int, n_children: int, least: int = 2) -> Refusal | None:
-    """Refuse so many rows for so many children, likewise."""
+    """Refuse too few rows for the children: two each, or ``least`` if that is more."""
     needed = n_children * max(least, 2)
     if n_rows >= needed:
         return None
@@ -121,35 +122,36 @@ def refuse_size(n_rows: int, n_children: int, least: int = 2) -> Refusal | None:
 
 
 def keep_together(
-    rows: Rows, labels: Labels, ruled: Labels, n_children: int, bounds: tuple[int, int]
+    rows: Rows, labels: Labels, rule_labels: Labels, n_children: int, bounds: tuple[int, int]
 ) -> Labels | Refusal:
-    """Bring equal rows that were torn apart together again; refuse if a child has none then.
+    """Move duplicates that were separated together again; refuse if that empties a child.
 
-    A bound on sizes, or a graph, may part rows that nothing tells apart. They go where the
-    rule sends them; unless children are too small or too large then, and are not if they go
-    where some of them were. Equal rows have the same scores along random directions, to the
-    bit; of the few others that do, cells tell.
+    A bound on sizes, or a graph, may separate duplicates. They go where the rule sends them;
+    or, if children are too small or too large then, where some of them were, if that helps.
+    Duplicates have the same scores along random directions, to the bit; of the few other rows
+    that do, hashes of their values decide.
     """
-    if np.array_equal(labels, ruled):
-        return labels  # what the rule does is the same for equal rows
+    if np.array_equal(labels, rule_labels):
+        return labels  # a rule does not separate duplicates
     directions = np.random.default_rng(0).standard_normal((2, rows.n_features))
     scores = np.ascontiguousarray(rows.scores(directions)) + 0.0  # no zero has a sign
-    torn = _torn(labels, scores.view(np.result_type(scores, np.complex64))[:, 0])
-    marks = rows.marks(torn)
-    equal = _torn(labels[torn], marks)
-    torn, marks = torn[equal], marks[equal]
-    if not len(torn):
+    keys = scores.view(np.result_type(scores, np.complex64))[:, 0]
+    separated = _find_separated(labels, keys)
+    hashes = rows.hash_rows(separated)
+    is_equal = _find_separated(labels[separated], hashes)
+    separated, hashes = separated[is_equal], hashes[is_equal]
+    if not len(separated):
         return labels
     low, high = bounds
-    others = np.bincount(np.delete(labels, torn), minlength=n_children)
-    by_rule = ruled[torn]
+    others = np.bincount(np.delete(labels, separated), minlength=n_children)
+    by_rule = rule_labels[separated]
     together, counts = labels.copy(), others + np.bincount(by_rule, minlength=n_children)
-    together[torn] = by_rule
+    together[separated] = by_rule
     if low <= counts.min() and counts.max() <= high:
         return together
-    evened = _even_out(labels[torn], by_rule, marks, others)
-    if low <= others.min() and others.max() <= high:
-        together[torn] = evened
+    even, even_counts = _even_out(labels[separated], by_rule, hashes, others)
+    if low <= even_counts.min() and even_counts.max() <= high:
+        together[separated] = even
         return together
     if counts.all():
         return together
@@ -157,30 +159,33 @@ def keep_together(
 
 
 def _even_out(
-    labels: Labels, ruled: Labels, marks: NDArray[np.uint64], counts: IndexArray
-) -> Labels:
-    """Return labels by which equal rows stay together and children are about as large.
+    labels: Labels, rule_labels: Labels, hashes: NDArray[np.uint64], counts: IndexArray
+) -> tuple[Labels, IndexArray]:
+    """Return labels that keep duplicates together in children of about equal size, and sizes.
 
-    The rows with most equals choose first, among where some of them are or the rule sends them:
-    to the child of the fewest rows. Those are added to the counts of others.
+    The largest group is placed first, in the child of the fewest rows among those that have
+    some of its rows or that the rule sends it to. ``counts`` are of all other rows.
     """
-    found, order = ruled.copy(), np.argsort(marks, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(marks[order])) + 1)
-    for own in sorted(groups, key=lambda own: (-len(own), own[0])):
-        choice = np.unique(np.append(labels[own], ruled[own[0]]))
-        found[own] = child = choice[counts[choice].argmin()]
-        counts[child] += len(own)
-    return found
+    even, counts = rule_labels.copy(), counts.copy()
+    order = np.argsort(hashes, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(hashes[order])) + 1)
+    for group in sorted(groups, key=lambda group: (-len(group), group[0])):
+        choice = np.unique(np.append(labels[group], rule_labels[group[0]]))
+        even[group] = child = choice[counts[choice].argmin()]
+        counts[child] += len(group)
+    return even, counts
 
 
-def _torn(labels: Labels, marks: NDArray[Any]) -> IndexArray:
-    """Return the positions of rows of which others with the same mark have other labels."""
-    group = np.unique(marks, return_inverse=True)[1].reshape(-1)
-    first = np.zeros(len(labels), dtype=labels.dtype)
-    first[group] = labels  # that of any one
-    is_torn = np.zeros(len(labels), dtype=bool)
-    is_torn[group[labels != first[group]]] = True
-    return np.flatnonzero(is_torn[group])
+def _find_separated(
+    labels: Labels, keys: NDArray[np.inexact] | NDArray[np.uint64]
+) -> IndexArray:
+    """Return the positions of rows of which others with the same key have other labels."""
+    group = np.unique(keys, return_inverse=True)[1].reshape(-1)
+    representative = np.zeros(len(labels), dtype=labels.dtype)
+    representative[group] = labels  # of any row of the group
+    is_separated = np.zeros(len(labels), dtype=bool)
+    is_separated[group[labels != representative[group]]] = True
+    return np.flatnonzero(is_separated[group])
 
 
 class Splitter(Protocol):

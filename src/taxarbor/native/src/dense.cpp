@@ -226,7 +226,7 @@ template <class T> TAXARBOR_CLONES void adjoint_rows(const Block<T>& d, const T*
       const T* rows[Short];
       T r[Short];
       int64_t n = 0, i = 0;
-      for (int64_t at = from; at < to; ++at) {  // without a branch, which nobody could predict
+      for (int64_t at = from; at < to; ++at) {  // without a branch, as it would be unpredictable
         rows[n] = d.at(at), r[n] = R[at * n_models + m];
         n += r[n] != T{0};
       }

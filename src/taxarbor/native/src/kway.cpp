@@ -203,5 +203,5 @@ void bind_kway(nb::module_& m) {
   m.def("kway", &kway, "data"_a, "problem"_a,
       nb::sig("def kway(data: Data, problem: object) -> "
               "tuple[Array, NDArray[int32], Array, list[float], str, float]"),
-      "Solve a split into K children, given by the fields of a KwayProblem.");
+      "Solve a split into K children, given by the fields of a SplitProblem.");
 }

@@ -124,5 +124,5 @@ void bind_pair(nb::module_& m) {
   m.def("pair", &pair, "data"_a, "problem"_a,
       nb::sig("def pair(data: Data, problem: object) -> "
               "tuple[Array, NDArray[int8], Array, list[float], str, float]"),
-      "Solve a two-way split, given by the fields of a PairProblem.");
+      "Solve a two-way split, given by the fields of a SplitProblem.");
 }

@@ -22,7 +22,7 @@ template <class T, class Solver> class PairRounds : public Rounds<T, Solver, int
     if (inside_ == counted_) return;
     for (auto* some : {&entered_, &left_, &all_}) some->resize(n_ + 1);
     int64_t entered = 0, left = 0, all = 0;
-    for (int64_t i = 0; i < n_; ++i) {  // without a branch, which nobody could predict
+    for (int64_t i = 0; i < n_; ++i) {  // without a branch, as it would be unpredictable
       entered_[entered] = left_[left] = all_[all] = i;
       entered += inside_[i] & ~counted_[i];
       left += counted_[i] & ~inside_[i];

@@ -10,7 +10,7 @@ constexpr double Shortest = 1e-6;    // step length below which a search gives u
 constexpr double Damping = 1e-6;     // share of the Hessian's diagonal that is added to it
 constexpr int64_t Few = 256;         // features to begin with, where more are wanted than may be
 
-// A split in checked buffers: taxarbor.rows.PairProblem and KwayProblem.
+// A split in checked buffers: taxarbor.rows.SplitProblem.
 template <class Label> struct SplitProblem {
   const double* start;  // (n_models, n_features); null: zero
   const Label* labels;  // null: those of the weights

@@ -1,0 +1,176 @@
+r"""Linear discriminant analysis in some of the features, and the choice of these.
+
+With the means m_k of the clusters and S, the scatter within them plus a ridge, both in the
+features of the rule, the scores are
+
+    s_k(x) = m_k' S^-1 x - m_k' S^-1 m_k / 2.
+
+The loss where clusters are near each other is measured by
+
+    sum_kl n_k n_l / D_kl^2,    D_kl^2 = (m_k - m_l)' S^-1 (m_k - m_l).
+
+Without column j each squared distance is less by (b_jk - b_jl)^2 / A_jj, with A = S^-1 and
+b = A M', so to first order the sum grows by that over D_kl^4. Columns are removed from all of
+them, those that are worth least first, so weak features that only work together are not missed.
+The features of one column of a table, such as the values of a category, stay or go together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from taxarbor import native
+from taxarbor._types import Array, IndexArray
+
+SHRINKAGE = 1.0
+"""The ridge, as a share of the mean variance within clusters, as clusters have it."""
+
+MAX_SURPRISE = 0.02
+"""The cost of removing columns beyond twice what these are worth, as a share of the sum so far;
+if it is more, fewer are removed."""
+
+DIGITS = 5
+"""To which values are compared: rounding must not decide."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Numbers, sums and products of the rows of each leaf, from which rules are made."""
+
+    counts: Array  # (n_leaves,)
+    sums: Array  # (n_leaves, n_features)
+    products: Array  # (n_features, n_features), of all leaves
+
+    @classmethod
+    def of(cls, values: Array, labels: IndexArray, n_leaves: int) -> "Moments":
+        sums = native.label_sums(values, labels.astype(np.int32), n_leaves)
+        counts = np.bincount(labels, minlength=n_leaves).astype(np.float64)
+        return cls(counts, sums, (values.T @ values).astype(np.float64))
+
+    def __add__(self, other: "Moments") -> "Moments":
+        sums = self.counts + other.counts, self.sums + other.sums
+        return Moments(*sums, self.products + other.products)
+
+    @cached_property
+    def means(self) -> Array:
+        means: Array = self.sums / np.maximum(self.counts, 1.0)[:, None]
+        return means
+
+    @cached_property
+    def scatter(self) -> Array:
+        """The mean product within leaves, and a ridge."""
+        scatter: Array = (self.products - self.sums.T @ self.means) / self.counts.sum()
+        size = len(scatter)
+        total = np.trace(self.products) / self.counts.sum()
+        ridge = max(SHRINKAGE * np.trace(scatter), 1e-6 * total, 1e-300) / size
+        scatter[np.diag_indices(size)] += ridge
+        return scatter
+
+    @cached_property
+    def inverse(self) -> Array:
+        return np.linalg.inv(self.scatter)
+
+    def merge(self, parts: Sequence[range]) -> "Moments":
+        """Return the moments of some unions of leaves, with the scatter within all leaves."""
+        span = slice(parts[0].start, parts[-1].stop)
+        first = [part.start - span.start for part in parts]
+        counts = np.add.reduceat(self.counts[span], first)
+        sums = np.add.reduceat(self.sums[span], first)
+        within = (self.products - self.sums.T @ self.means) * (counts.sum() / self.counts.sum())
+        return Moments(counts, sums, within + self.sums[span].T @ self.means[span])
+
+    def discriminate(self, leaves: slice, features: IndexArray) -> tuple[Array, Array]:
+        """Return weights and offsets of some leaves' scores; -inf for a leaf of no row."""
+        means = self.means[leaves][:, features]
+        weights: Array
+        if len(features) == len(self.scatter):
+            weights = means @ self.inverse
+        else:
+            scatter = self.scatter[np.ix_(features, features)]
+            weights = np.linalg.solve(scatter, means.T).T
+        offsets = -0.5 * np.einsum("kj,kj->k", weights, means)
+        return weights, np.where(self.counts[leaves] > 0, offsets, -np.inf)
+
+
+def remove_columns(
+    moments: Moments, leaves: slice, columns: IndexArray, sizes: Sequence[int], factors: Array
+) -> dict[int, IndexArray]:
+    """Return the features of the best columns, for each number of columns, in falling order.
+
+    Columns are removed in turn, from all, those that are worth least; the worth of each column
+    is multiplied by its factor.
+    """
+    means, counts = moments.means[leaves], moments.counts[leaves]
+    features, A = np.arange(len(columns)), moments.inverse
+    B: Array = A @ means.T
+    near, loss = _weigh_pairs(means @ B, counts)
+    kept = {}
+    for size in sizes:
+        left, column_of = np.unique(columns[features], return_inverse=True)
+        while size < len(left):
+            worth = _measure_worth(A, B, near, column_of) * factors[left]
+            order, n_removed = sort_falling(worth)[::-1], len(left) - size
+            while True:
+                removed = np.flatnonzero(np.isin(column_of, order[:n_removed]))
+                A_left, B_left, others = _remove_features(A, B, removed)
+                new_near, new_loss = _weigh_pairs(means[:, features[others]] @ B_left, counts)
+                # Of redundant columns each is worth little, and all together much.
+                expected = 2.0 * worth[order[:n_removed]].sum() + MAX_SURPRISE * loss
+                if n_removed == 1 or new_loss - loss <= expected:
+                    break
+                n_removed //= 2
+            A, B, near, loss, features = A_left, B_left, new_near, new_loss, features[others]
+            left, column_of = np.unique(columns[features], return_inverse=True)
+        kept[size] = features
+    return kept
+
+
+def sort_falling(values: Array) -> IndexArray:
+    """Return positions, the largest value first; of those that differ by rounding, in order."""
+    mantissas, exponents = np.frexp(values)
+    rounded = np.ldexp(np.round(mantissas, DIGITS), exponents)
+    return np.argsort(-rounded, kind="stable")
+
+
+def _remove_features(
+    A: Array, B: Array, removed: IndexArray
+) -> tuple[Array, Array, IndexArray]:
+    """Return S^-1 and S^-1 M' without some features, and the positions of the others."""
+    others = np.setdiff1d(np.arange(len(A)), removed, assume_unique=True)
+    both = np.hstack([A[np.ix_(removed, others)], B[removed]])
+    update = np.linalg.solve(A[np.ix_(removed, removed)], both)
+    across = A[np.ix_(others, removed)]
+    A_left = A[np.ix_(others, others)] - across @ update[:, : len(others)]
+    return A_left, B[others] - across @ update[:, len(others) :], others
+
+
+def _weigh_pairs(products: Array, counts: Array) -> tuple[Array, float]:
+    """Return the weight of each two leaves, given the products of their means, and the loss."""
+    squares = np.diag(products)
+    distances = np.maximum(squares[:, None] + squares - products - products.T, 0.0)
+    distances = np.maximum(distances, 1e-3 * distances.max() or 1.0)
+    pairs = np.outer(counts, counts)
+    np.fill_diagonal(pairs, 0.0)
+    return pairs / distances**2, float((pairs / distances).sum())
+
+
+def _measure_worth(A: Array, B: Array, near: Array, columns: IndexArray) -> Array:
+    """Return how much less is separated without each column."""
+
+    def add_pairs(left: Array, right: Array) -> Array:
+        sums: Array = (left * right) @ near.sum(axis=1) - ((left @ near) * right).sum(axis=1)
+        return np.maximum(sums, 0.0)
+
+    worth: Array = add_pairs(B, B) / np.diag(A)
+    if len(columns) == columns[-1] + 1:
+        return worth
+    by_column = worth[np.flatnonzero(np.diff(columns, prepend=-1))]
+    for column in np.flatnonzero(np.bincount(columns) > 1).tolist():
+        features = np.flatnonzero(columns == column)
+        parts = np.linalg.solve(A[np.ix_(features, features)], B[features])
+        by_column[column] = add_pairs(B[features], parts).sum()
+    return by_column
