@@ -180,7 +180,7 @@ def test_rows_that_cannot_be_attached(animals, tmp_path):
     with pytest.raises(InputError, match="X has no rows"):
         counts.attach(X[:0])
     for weights in (np.ones(3), np.zeros(len(X)), np.full(len(X), np.nan), -np.ones(len(X))):
-        with pytest.raises(InputError, match="sample_weight must be 206 finite numbers"):
+        with pytest.raises(InputError, match="sample_weight"):
             counts.attach(X, weights)
     with pytest.raises(
         InputError, match="zero for all rows of 1 cluster of the tree, c0: give"

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from taxarbor._errors import counted, printable
 from taxarbor._format import format_exactly
 from taxarbor.tree._edit import leaves_below
@@ -25,8 +27,8 @@ N_NAMED = 3
 SAID = {"has": ("has ", "no "), "is": ("is ", "not "), "": ("", "not ")}
 """What stands before a feature of yes and no: its own verb, or ours for a single word."""
 
-MAX_LEAVES = 100
-"""Of a larger tree the first splits are shown, of a node with more children the first ones."""
+MAX_HTML_NODES = 200
+"""Nodes that a notebook shows: of a larger tree the first splits."""
 OPEN_DEPTH = 3
 """Nodes above this depth are shown unfolded."""
 # Boxes, not lists: the styles of notebooks and pages put bullets before these.
@@ -163,7 +165,7 @@ def top_features(taxonomy: "Taxonomy", node: int, n_top: int) -> str:
 
 
 class Line(NamedTuple):
-    """A node as text shows it; the last line has none, and says how many are hidden."""
+    """A node as text shows it; the last line may have none, and say what is hidden."""
 
     depth: int
     node: int | None
@@ -175,39 +177,28 @@ class Line(NamedTuple):
 def outline(
     taxonomy: "Taxonomy", max_depth: int | None, n_top: int, max_nodes: int
 ) -> Iterator[Line]:
-    """Yield the lines of a tree, from the root down and from left to right."""
-    names = leaf_names(taxonomy, None)
+    """Yield the lines of a tree, from the root down and from left to right.
+
+    Of a tree of more than ``max_nodes``, the first splits are shown.
+    """
+    tree, names = taxonomy.tree, leaf_names(taxonomy, None)
     n_leaves = count_leaves(taxonomy)
-    n_lines, waiting = 0, [taxonomy.tree.root]
-    while waiting and n_lines < max_nodes:
-        node = waiting.pop()
-        depth, label = int(taxonomy.tree.depth[node]), names.get(node, "")
-        if not label and max_depth is not None and depth >= max_depth:
+    n_nodes_after = np.cumsum(np.bincount(tree.birth))
+    last_step = max(int(np.searchsorted(n_nodes_after, max_nodes, "right")) - 1, 1)
+    n_lines, pending = 0, [tree.root]
+    while pending and n_lines < max_nodes:
+        node = pending.pop()
+        depth, label, children = int(tree.depth[node]), names.get(node, ""), tree.children(node)
+        is_hidden = max_depth is not None and depth >= max_depth
+        if children and (is_hidden or tree.birth[children[0]] > last_step):
             label = f"{n_leaves[node]:,} clusters"
-        elif not label:
-            waiting += reversed(taxonomy.tree.children(node))
+        else:
+            pending += reversed(children)
         yield Line(depth, node, taxonomy.reasons(node, max(n_top, 0)), label)
         n_lines += 1
-    if waiting:
-        n_hidden = sum(n_leaves[node] for node in waiting)
-        yield Line(0, None, (), f"... and {counted(n_hidden, 'more cluster')}")
-
-
-def to_text(taxonomy: "Taxonomy", max_depth: int | None, n_top: int, max_nodes: int) -> str:
-    """Return the tree as indented text; see :meth:`Taxonomy.to_text`."""
-    lines: list[str] = []
-    for depth, node, reasons, label in outline(taxonomy, max_depth, n_top, max_nodes):
-        if node is None:
-            lines.append(label)
-            continue
-        parts = [count_rows(taxonomy, node), *map(phrase, reasons)]
-        line = "  " * depth + f"node {node}: " + ", ".join(parts)
-        for words in (describe_rule(taxonomy, node), describe_stability(taxonomy, node)):
-            line += f" ({words})" if words else ""
-        lines.append(f"{line} [{label}]" if label else line)
-    if n_noise := taxonomy.tree.n_noise:
-        lines.append(f"{counted(n_noise, 'row')} set apart as noise")
-    return "\n".join(lines)
+    if pending:  # of a split into more children than lines
+        n_hidden = sum(n_leaves[node] for node in pending)
+        yield Line(1, None, (), f"... and {counted(n_hidden, 'more cluster')}")
 
 
 def count_leaves(taxonomy: "Taxonomy") -> list[int]:
@@ -216,69 +207,56 @@ def count_leaves(taxonomy: "Taxonomy") -> list[int]:
     return [int(count) for count in last - first]
 
 
+def to_text(taxonomy: "Taxonomy", max_depth: int | None, n_top: int, max_nodes: int) -> str:
+    """Return the tree as indented text; see :meth:`Taxonomy.to_text`."""
+    lines: list[str] = []
+    for depth, node, reasons, label in outline(taxonomy, max_depth, n_top, max_nodes):
+        indent = "  " * depth
+        if node is None:
+            lines.append(indent + label)
+            continue
+        parts = [count_rows(taxonomy, node), *map(phrase, reasons)]
+        line = f"{indent}node {node}: " + ", ".join(parts)
+        for words in (describe_rule(taxonomy, node), describe_stability(taxonomy, node)):
+            line += f" ({words})" if words else ""
+        lines.append(f"{line} [{label}]" if label else line)
+    return "\n".join([*lines, *_describe_noise(taxonomy)])
+
+
+def _describe_noise(taxonomy: "Taxonomy") -> list[str]:
+    n_noise = taxonomy.tree.n_noise
+    return [f"{counted(n_noise, 'row')} set apart as noise"] if n_noise else []
+
+
 def to_html(taxonomy: "Taxonomy", n_top: int = 3) -> str:
     """Return the tree as HTML for notebooks: it folds, has no script, escapes every name."""
-    shown = taxonomy.prune(min(MAX_LEAVES, taxonomy.tree.n_leaves))
-    if shown.tree.n_leaves == 1:  # the first split alone makes too many
-        shown = taxonomy.prune(depth=1)
-    # A node of the smaller tree may hold several leaves of the whole one.
-    first, last = (ends.tolist() for ends in leaves_below(taxonomy.tree, shown.tree))
-    head, n_shown = escape(repr(taxonomy)), min(shown.tree.n_leaves, MAX_LEAVES)
-    if n_shown < taxonomy.tree.n_leaves:
-        head += f", cut to {n_shown} of its clusters"
-    if n_noise := taxonomy.tree.n_noise:
-        head += f", {counted(n_noise, 'row')} set apart as noise"
-    clusters = [range(*ends) for ends in zip(first, last, strict=True)]
-    # No two nodes own the same rows: what a rule chooses among is that of the whole tree.
-    ids = {ends: node for node, ends in enumerate(_slices(taxonomy))}
-    rules = [describe_rule(taxonomy, ids[ends]) for ends in _slices(shown)]
-    body = "".join(_pieces(shown, clusters, rules, n_top))
-    return f'<style>{STYLE}</style><div class="taxarbor"><div>{head}</div>{body}</div>'
-
-
-def _slices(taxonomy: "Taxonomy") -> Iterator[tuple[int, int]]:
-    return zip(taxonomy.tree.start.tolist(), taxonomy.tree.stop.tolist(), strict=True)
-
-
-def _pieces(
-    taxonomy: "Taxonomy", clusters: list[range], rules: list[str], n_top: int
-) -> list[str]:
-    """Return the markup from left to right.
-
-    Given, by node, the leaves of the whole tree and what is said of its rule.
-    """
-    pieces: list[str] = []
-    waiting: list[int | str] = [taxonomy.tree.root]  # no function recurses
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            pieces.append(item)
+    tree, n_leaves, pieces, n_open = taxonomy.tree, count_leaves(taxonomy), list[str](), 0
+    for depth, node, reasons, label in outline(taxonomy, None, n_top, MAX_HTML_NODES):
+        pieces += ["</div></details>"] * (n_open - depth)
+        n_open = depth
+        if node is None:
+            pieces.append(f'<div class="leaf">{label}</div>')
             continue
-        line = _line(taxonomy, item, clusters[item], rules[item], n_top)
-        children = taxonomy.tree.children(item)
-        if not children:
+        clusters = label or f"{n_leaves[node]:,} clusters"
+        marks = [("n", f"{count_rows(taxonomy, node)} · {clusters}")]
+        if words := describe_rule(taxonomy, node):
+            marks.append(("n", f"({words})"))
+        if words := describe_stability(taxonomy, node):
+            assert taxonomy.stability is not None
+            is_stable = taxonomy.stability.is_stable[node]
+            marks.append(("n" if is_stable else "unstable", f"({words})"))
+        spans = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in marks)
+        words = escape(", ".join(map(phrase, reasons))) or "all rows" * (node == tree.root)
+        width = 8 * tree.sizes[node] / tree.sizes[0]
+        line = f'<span class="bar" style="width:{width:.2f}em"></span><b>{words}</b> {spans}'
+        if label:
             pieces.append(f'<div class="leaf">{line}</div>')
-            continue
-        is_open = " open" if taxonomy.tree.depth[item] < OPEN_DEPTH else ""
-        pieces.append(f'<details{is_open}><summary>{line}</summary><div class="below">')
-        n_hidden = sum(len(clusters[child]) for child in children[MAX_LEAVES:])
-        hidden = f"… and {counted(n_hidden, 'more cluster')}"
-        more = f'<div class="leaf">{hidden}</div>' if n_hidden else ""
-        waiting += ["</div></details>", more, *reversed(children[:MAX_LEAVES])]
-    return pieces
-
-
-def _line(taxonomy: "Taxonomy", node: int, leaves: range, rule: str, n_top: int) -> str:
-    label = f"c{leaves[0]}" if len(leaves) == 1 else f"{len(leaves)} clusters"
-    share = taxonomy.tree.sizes[node] / taxonomy.tree.sizes[0]
-    words = escape(top_features(taxonomy, node, n_top)) or "all rows" * (node == 0)
-    beside = [("n", f"{count_rows(taxonomy, node)} · {label}")]
-    beside += [("n", f"({rule})")] * bool(rule)
-    if taxonomy.stability is not None and node != taxonomy.tree.root:
-        is_stable = taxonomy.stability.is_stable[node]
-        beside.append(
-            ("n" if is_stable else "unstable", f"({taxonomy.stability.describe(node)})")
-        )
-    marks = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in beside)
-    bar = f'<span class="bar" style="width:{8 * share:.2f}em"></span>'
-    return f"{bar}<b>{words}</b> {marks}"
+        else:
+            is_open = " open" if depth < OPEN_DEPTH else ""
+            pieces.append(f'<details{is_open}><summary>{line}</summary><div class="below">')
+            n_open += 1
+    pieces += ["</div></details>"] * n_open
+    head = escape(", ".join([repr(taxonomy), *_describe_noise(taxonomy)]))
+    return (
+        f'<style>{STYLE}</style><div class="taxarbor"><div>{head}</div>{"".join(pieces)}</div>'
+    )
