@@ -14,21 +14,15 @@ from threadpoolctl import threadpool_info
 from experiments.baselines import KMeansSplitter, SpectralSplitter
 from experiments.baselines._splitters import (
     CRITERIA,
-    LEAST_WEIGHT,
     MAX_DENSE,
-    Division,
-    child_means,
+    MIN_WEIGHT,
     cluster_rows,
-    conclude,
     divide_graph,
     find_neighbors,
-    follow,
     group_pieces,
-    nearest_rule,
     neighbor_graph,
 )
-from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor._types import Status
 from taxarbor.split import Refusal
 from taxarbor.split._starts import far_rows
 
@@ -40,98 +34,6 @@ MODULE = "experiments.baselines._splitters"
 
 def rng_of(seed=0):
     return np.random.default_rng(seed)
-
-
-def random_labels(n_rows, K):
-    labels = rng_of(4).integers(0, K, n_rows).astype(np.int32)
-    labels[:K] = np.arange(K)
-    return labels
-
-
-# ---- the rule of the nearest, and the two scores ----
-
-
-def test_means_of_children(draw, rows_of):
-    for kind in KINDS:
-        for dtype, precision in (("float32", 1e-5), ("float64", 1e-12)):
-            for K in (2, 3, 130):  # more than are taken at once
-                X = draw(3, dtype=dtype, n_rows=300)
-                labels = rng_of(4).integers(0, K, 300).astype(np.int32)
-                labels[:K] = np.arange(K)
-                rows = rows_of(X, kind)
-                means = child_means(rows, labels, K)
-                assert means.dtype == np.float64
-                exact = [X[labels == k].mean(axis=0, dtype=np.float64) for k in range(K)]
-                np.testing.assert_allclose(means + rows.center, exact, rtol=precision)
-
-
-def test_the_rule_is_the_nearest_mean(draw, rows_of):
-    for kind, dtype in ALL_KINDS:
-        for K in (2, 3, 7):
-            for offset in (0.0, 1e4):
-                X = (draw(K) + offset).astype(dtype)
-                rows = rows_of(X, kind)
-                means = child_means(rows, random_labels(len(X), K), K)
-                rule = nearest_rule(rows, means)
-                assert rule.dtype == dtype
-                distances = np.square((X - rows.center)[:, None] - means).sum(axis=2)
-                chosen = follow(rows, rule)
-                assert chosen.dtype == np.int32
-                own = distances[np.arange(len(X)), chosen]
-                # Half-way rows, within the precision of the scores, may go either way.
-                slack = PRECISION[dtype] * distances.max()
-                assert (own - distances.min(axis=1)).max() <= slack
-
-
-def test_a_tree_follows_the_rule_to_the_last_bit(draw, rows_of):
-    for kind, dtype in ALL_KINDS:
-        X = np.round(draw(3, n_rows=400)).astype(dtype)  # many ties
-        rows = rows_of(X, kind)
-        rule = nearest_rule(rows, child_means(rows, random_labels(400, 3), 3))
-        labels = follow(rows, rule)
-        builder = HierarchyBuilder(400)
-        builder.add_split(0, labels, rule)
-        np.testing.assert_array_equal(builder.freeze().predict(X), labels)
-    rows = rows_of(np.array([[-1.0], [0.0], [1.0], [0.0]]))  # of equally near the first
-    assert follow(rows, nearest_rule(rows, np.array([[1.0], [-1.0]]))).tolist() == [1, 0, 0, 0]
-
-
-def brute_score(X, labels, criterion):
-    """Total distance from the centre, or minus the average distance from the child's mean."""
-    Z = X.astype(np.float64)
-    if criterion == "scatter":
-        return np.linalg.norm(Z - Z.mean(axis=0), axis=1).sum()
-    means = np.array([Z[labels == k].mean(axis=0) for k in range(labels.max() + 1)])
-    return -np.linalg.norm(Z - means[labels], axis=1).mean()
-
-
-def test_scores(draw, rows_of):
-    for kind, dtype in ALL_KINDS:
-        for K in (2, 5):
-            for offset in (0.0, 300.0):
-                X = (draw(K) + offset).astype(dtype)
-                rows, labels = rows_of(X, kind), random_labels(len(X), K)
-                found = Division(labels, 0.5, SolveInfo(Status.CONVERGED, 0, 1.0, (0.5,)))
-                rule = nearest_rule(rows, child_means(rows, labels, K))
-                for criterion in CRITERIA:
-                    split = conclude(rows, found, rule, criterion)
-                    # Sparse rows are centred implicitly: that costs the offset's square.
-                    precision = PRECISION[dtype] * (1e3 if offset else 1.0)
-                    expected = brute_score(X, labels, criterion)
-                    np.testing.assert_allclose(split.score, expected, rtol=precision)
-                    assert split.labels is labels
-                    assert split.rule is rule
-                    assert (split.objective, split.info) == (found.objective, found.info)
-
-
-def test_children_without_extent(rows_of):
-    for kind, dtype in ALL_KINDS:
-        X = np.repeat([[0.1, 3.0], [7.0, 0.0]], 30, axis=0).astype(dtype)
-        rows, labels = rows_of(X, kind), np.repeat([0, 1], 30).astype(np.int32)
-        found = Division(labels, 0.0, SolveInfo(Status.CONVERGED, 0, 1.0, (0.0,)))
-        rule = nearest_rule(rows, child_means(rows, labels, 2))
-        noise = 10 * np.sqrt(np.finfo(dtype).eps)
-        assert -noise <= conclude(rows, found, rule, "compact").score <= 0.0
 
 
 # ---- k-means ----
@@ -296,17 +198,6 @@ def test_nearest_rows_are_those_of_all_distances(rows_of, kind, dtype):
 
 
 @pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
-def test_nearest_of_some_rows(rows_of, kind, dtype):
-    """Positions count within the node; rows outside of it are nobody's neighbours."""
-    X = scattered(200).astype(dtype)
-    first = np.random.default_rng(1).permutation(200)[:120]
-    second = np.arange(0, 120, 2)
-    rows = rows_of(X, kind).take(first)
-    assert_nearest(X[first], find_neighbors(rows, 5), 1e-6)
-    assert_nearest(X[first][second], find_neighbors(rows.take(second), 5), 1e-6)
-
-
-@pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
 def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(rows_of, kind, dtype):
     for copies in (2, 4, 9):
         X = np.repeat(scattered(25), copies, axis=0).astype(dtype)
@@ -407,7 +298,7 @@ def test_far_rows_are_a_part(draw, rows_of, task_of, same_partition):
             X[:5] += 1e3
             rows = rows_of(X)
             graph = neighbor_graph(rows, 5)
-            assert graph.data.min() == LEAST_WEIGHT
+            assert graph.data.min() == MIN_WEIGHT
             assert connected_components(graph)[0] == 1
             found = SpectralSplitter().split(task_of(rows, 2, seed=seed))
             assert same_partition(found.labels, (np.arange(n_rows) < 5).astype(int))
