@@ -128,12 +128,12 @@ def load_dataset(name: str, folder: Path | None) -> Dataset:
     labels = y.astype(str) if classes is None else classes.astype(str)[y]
     has_names = features is not None and features.shape == X.shape[1:]
     names = tuple(features.astype(str).tolist()) if has_names else None
-    found = Dataset(name, np.ascontiguousarray(X), labels, ClassTree.read(tree), names)
+    dataset = Dataset(name, np.ascontiguousarray(X), labels, ClassTree.read(tree), names)
     try:
-        found.truth.leaves_of(np.unique(found.y).tolist())
+        dataset.truth.leaves_of(np.unique(dataset.y).tolist())
     except ValueError as error:
         raise FileFormatError(f"{tree.name}: {error}") from error
-    return found
+    return dataset
 
 
 def _draw_dataset(name: str) -> Dataset:

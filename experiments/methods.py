@@ -73,7 +73,7 @@ class Job(NamedTuple):
 class Outcome(NamedTuple):
     """What came of a job: done, timed out, or why it failed.
 
-    With the time of the fit, how much memory it took beyond the data, and, if done, the
+    With the time of the fit, its memory beyond the data, and, if done, the
     measures and the shape of the tree.
     """
 
@@ -84,7 +84,7 @@ class Outcome(NamedTuple):
 
 
 Fit = Callable[[Any, Job, Settings], Hierarchy]
-"""From rows to a hierarchy, as large and as random as a job says."""
+"""From rows to a hierarchy, of the size and seed of a job."""
 
 
 @final
@@ -132,11 +132,13 @@ def _spectral(n_clusters: int, **settings: Any) -> HierarchicalSpectral:
     return HierarchicalSpectral(n_clusters, branching=n_clusters, **settings)
 
 
-def _bottom_up(name: str, how: Literal["single", "average", "complete", "ward"]) -> Method:
+def _bottom_up(
+    name: str, linkage_name: Literal["single", "average", "complete", "ward"]
+) -> Method:
     def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
         from scipy.cluster.hierarchy import linkage
 
-        return from_linkage(linkage(X, how), job.n_clusters)
+        return from_linkage(linkage(X, linkage_name), job.n_clusters)
 
     return Method(name, "bottom-up", fit, is_random=False, branches=False, cost=90.0)
 
@@ -319,7 +321,7 @@ def _draw_half(job: Job, n_rows: int) -> NDArray[np.intp]:
 
 
 def summarise_tree(tree: Hierarchy) -> dict[str, float]:
-    """Return the shape of a tree, and how its rules read."""
+    """Return the shape of a tree, and the sizes of its rules."""
     used = [rule.weights for rule in tree.rules if rule is not None]
     zeros = sum(int(np.count_nonzero(W == 0.0)) for W in used)
     return {
@@ -331,7 +333,7 @@ def summarise_tree(tree: Hierarchy) -> dict[str, float]:
 
 
 def _readability(tree: Hierarchy) -> dict[str, float]:
-    """Return how many features rules use, and what parents share; nothing without rules.
+    """Count the features that rules use and share with parents; nothing without rules.
 
     An inner node may have no rule: one above it then chooses among nodes further down. A row
     meets the rules of all nodes on its path.
@@ -343,14 +345,14 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
     }
     if not used:
         return {}
-    counts = [int(mine.sum()) for mine in used.values()]
+    counts = [int(is_used.sum()) for is_used in used.values()]
     on_path = [tree.n_features_used[list(tree.path(leaf)[:-1])].sum() for leaf in tree.leaves]
     is_short = [
         len(rule.weights) == 2 and rule.n_features_used <= SHORT
         for rule in tree.rules
         if rule is not None
     ]
-    found = {
+    measures = {
         "path_features": float(np.mean(on_path)),
         "n_rules": float(len(counts)),
         "short_rules": float(sum(is_short)),
@@ -359,17 +361,17 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
         "most_features": float(max(counts)),
     }
     shared = [
-        float(used[int(tree.parents[node])][mine].mean())
-        for node, mine in used.items()
-        if tree.parents[node] in used and mine.any()
+        float(used[int(tree.parents[node])][is_used].mean())
+        for node, is_used in used.items()
+        if tree.parents[node] in used and is_used.any()
     ]
     if shared:
-        found["parent_overlap"] = float(np.mean(shared))
-    return found
+        measures["parent_overlap"] = float(np.mean(shared))
+    return measures
 
 
 def _reset_peak() -> float:
-    """Forget how much memory there once was; return what there is, in megabytes."""
+    """Reset the peak of memory; return the memory in use, in megabytes."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:

@@ -75,9 +75,9 @@ def test_sweep_panels(setup, made):
         middle = 0.0 if name in SLOW else 1 / 16
         expected = [0.04 + n / 1000 + middle for n in (2, 3, 4, 5)]
         assert [one.mean for one in means] == pytest.approx(expected)
-    told = list(describe_sweep(panels))
-    assert [text.split("\n")[0] for text in told] == ["**a_b**", "**one**"] * 2
-    ((heading, _, *lines),) = made.tables(told[2])
+    tables = list(describe_sweep(panels))
+    assert [text.split("\n")[0] for text in tables] == ["**a_b**", "**one**"] * 2
+    ((heading, _, *lines),) = made.tables(tables[2])
     assert heading == ["method", "K = 2", "K = 3", "K = 4", "K = 5"]
     assert len(lines) == 5
 
@@ -101,10 +101,10 @@ def test_only_full_strength_counts_for_sparsity(setup, made):
     jobs = made.results(setup, [*plan_table(setup), *plan_sweep(setup)], make)
     shares = zero_shares(jobs, setup)
     assert list(shares) == ["a_b", "one"]
-    for found in shares.values():
+    for by_variant in shares.values():
         for n, name in enumerate(SPARSE):
-            assert found[name].mean == pytest.approx(n / 10 + 0.01)
-            assert found[name].n_values == 3
+            assert by_variant[name].mean == pytest.approx(n / 10 + 0.01)
+            assert by_variant[name].n_values == 3
     ((heading, _, *lines),) = made.tables(describe_sparsity(shares))
     assert heading == ["zero weights, %", "a_b", "one"]
     assert [line[0] for line in lines] == list(SPARSE)
@@ -135,7 +135,7 @@ def test_the_best_tree_of_the_first_seed_is_grown_again(named, made):
     expected = METHODS["HMMC"].fit(X, made.job(), BEST)
     assert np.array_equal(chosen.tree.cut(4), expected.cut(4))
     assert np.array_equal(chosen.tree.depth, expected.depth)
-    assert chosen.told == "HMMC on some, alpha=0.01, beta=0.1"
+    assert chosen.title == "HMMC on some, alpha=0.01, beta=0.1"
     assert grow_tree(made.results(named, []), named) is None
     jobs = grown(named, made, plan_sweep)
     wide = jobs[(jobs["n_clusters"] != 4) | (jobs["branching"] != 2)]
@@ -163,12 +163,12 @@ def test_a_node_says_what_is_in_it_and_why(named, made):
         lengths = dict(
             zip(chosen.data.feature_names, np.linalg.norm(rule.weights, axis=0), strict=True)
         )
-        told = [lengths[name] for name in features]
-        assert told == sorted(told, reverse=True)
-        assert all(told)
+        shown = [lengths[name] for name in features]
+        assert shown == sorted(shown, reverse=True)
+        assert all(shown)
         others = [lengths[name] for name in lengths if name not in features]
         assert len(features) == 3 or not any(others)
-        assert not told or max(others, default=0.0) <= told[-1]
+        assert not shown or max(others, default=0.0) <= shown[-1]
     lines = describe_tree(chosen).split("\n")
     depths = [(len(line) - len(line.lstrip())) // 2 for line in lines]
     assert sorted(depths) == sorted(int(depth) for depth in tree.depth if depth < LAYERS)

@@ -67,8 +67,8 @@ def test_all_methods_of_the_paper_and_three_more():
 def test_a_grid_is_the_papers():
     for name in ("MMC", *KINDS):
         keys = GRIDS.get(name, ("alpha",))
-        found = [tuple(settings[key] for key in keys) for settings in METHODS[name].grid]
-        assert sorted(found) == sorted(itertools.product(STRENGTHS, repeat=len(keys)))
+        grid = [tuple(settings[key] for key in keys) for settings in METHODS[name].grid]
+        assert sorted(grid) == sorted(itertools.product(STRENGTHS, repeat=len(keys)))
         for settings in METHODS[name].grid:
             rest = {key: value for key, value in settings.items() if key not in keys}
             flat = {"units": "raw", "balance": [0.9, 1.1]}
@@ -85,11 +85,11 @@ def test_ours_are_the_estimators(made):
         settings = METHODS[name].grid[2]
         given = {"alpha": 0.003, "beta": 0.003, **settings}
         expected = HMMC(5, penalty=penalty, random_state=0, **given).fit(X).hierarchy_
-        found = grow(made, name, X, 5, settings)
-        assert np.array_equal(found.labels, expected.labels)
-        for mine, other in zip(found.rules, expected.rules, strict=True):
-            assert (mine is None) == (other is None)
-            assert mine is None or np.array_equal(mine.weights, other.weights)
+        tree = grow(made, name, X, 5, settings)
+        assert np.array_equal(tree.labels, expected.labels)
+        for rule, other in zip(tree.rules, expected.rules, strict=True):
+            assert (rule is None) == (other is None)
+            assert rule is None or np.array_equal(rule.weights, other.weights)
     expected = Taxarbor(5, random_state=2).fit(X)
     assert np.array_equal(grow(made, "Taxarbor", X, 5, {}, seed=2).labels, expected.labels_)
 
@@ -116,13 +116,13 @@ def test_every_method_makes_a_tree(name, made):
 
 def test_bottom_up_is_scipys_and_k_means_scikit_learns(made):
     X, _ = made.blobs(60)
-    for name, how in {
+    for name, method in {
         "SL": "single",
         "AL": "average",
         "CL": "complete",
         "Ward": "ward",
     }.items():
-        expected = fcluster(linkage(X, how), 7, criterion="maxclust")
+        expected = fcluster(linkage(X, method), 7, criterion="maxclust")
         assert same_partition(grow(made, name, X, 7, {}).cut(7), expected)
     for name, model in (("KM", KMeans(7, n_init=10)), ("BKM", BisectingKMeans(7))):
         tree = grow(made, name, X, 7, METHODS[name].grid[0], seed=3)
@@ -165,21 +165,21 @@ def test_a_job_is_fitted_and_measured(made):
     data = load_dataset("animals", None)
     settings = {"alpha": 0.5, "beta": 0.1}
     job = made.job(settings=json.dumps(settings), n_clusters=6)
-    found = run_job(job, None)
-    assert found.status == "done"
-    assert 0.0 < found.seconds < 60.0
-    assert found.peak_mb >= 0.0
+    outcome = run_job(job, None)
+    assert outcome.status == "done"
+    assert 0.0 < outcome.seconds < 60.0
+    assert outcome.peak_mb >= 0.0
     tree = fit(job, data)
     expected = HMMC(6, random_state=0, **settings).fit(data.X)
     assert np.array_equal(tree.labels, expected.labels_)
     weights = np.concatenate([rule.weights.ravel() for rule in tree.rules if rule is not None])
-    assert found.measures["zero_weights"] == pytest.approx(np.mean(weights == 0.0))
-    assert 0.0 < found.measures["zero_weights"] < 1.0
-    assert found.measures["rand"] == score_hierarchy(tree, data.y)["rand"]
-    assert found.measures["shortest_path"] == shortest_path_score(tree, data.y, data.truth)
-    assert found.measures["height"] == tree.height
-    assert found.measures["n_leaves"] == 6.0
-    assert run_job(job, None).measures == found.measures
+    assert outcome.measures["zero_weights"] == pytest.approx(np.mean(weights == 0.0))
+    assert 0.0 < outcome.measures["zero_weights"] < 1.0
+    assert outcome.measures["rand"] == score_hierarchy(tree, data.y)["rand"]
+    assert outcome.measures["shortest_path"] == shortest_path_score(tree, data.y, data.truth)
+    assert outcome.measures["height"] == tree.height
+    assert outcome.measures["n_leaves"] == 6.0
+    assert run_job(job, None).measures == outcome.measures
 
 
 def test_what_goes_wrong_is_an_outcome_but_a_bug_is_not(tmp_path, made, monkeypatch):
@@ -206,19 +206,19 @@ def test_what_goes_wrong_is_an_outcome_but_a_bug_is_not(tmp_path, made, monkeypa
 def test_how_a_tree_reads(made):
     data = load_dataset("animals", None)
     tree = fit(made.job("Taxarbor", n_clusters=6), data)
-    found = summarise_tree(tree)
+    measures = summarise_tree(tree)
     inner = [node for node in range(tree.n_nodes) if tree.rules[node] is not None]
     used = {node: set(np.flatnonzero(tree.rules[node].weights.any(axis=0))) for node in inner}
     sizes = [len(used[node]) for node in inner]
-    assert found["median_features"] == np.median(sizes)
-    assert found["most_features"] == max(sizes)
+    assert measures["median_features"] == np.median(sizes)
+    assert measures["most_features"] == max(sizes)
     shares = [len(used[n] & used[tree.parent(n)]) / len(used[n]) for n in inner[1:]]
-    assert found["parent_overlap"] == pytest.approx(np.mean(shares))
-    assert found["n_rules"] == len(inner)
-    assert found["short_rules"] == sum(size <= 2 for size in sizes)
+    assert measures["parent_overlap"] == pytest.approx(np.mean(shares))
+    assert measures["n_rules"] == len(inner)
+    assert measures["short_rules"] == sum(size <= 2 for size in sizes)
     paths = [[node for node in tree.path(leaf) if node in used] for leaf in tree.leaves]
     met = [sum(len(used[node]) for node in path) for path in paths]
-    assert found["path_features"] == pytest.approx(np.mean(met))
+    assert measures["path_features"] == pytest.approx(np.mean(met))
 
 
 def test_inner_nodes_without_a_rule_add_no_features(made):
@@ -235,10 +235,10 @@ def test_inner_nodes_without_a_rule_add_no_features(made):
         rules=[rule if node not in inner else None for node, rule in enumerate(tree.rules)],
         n_features_used=np.where(np.isin(range(tree.n_nodes), inner), 0, tree.n_features_used),
     )
-    found = summarise_tree(bare)
-    assert found["n_rules"] == 1.0
-    assert found["path_features"] == found["mean_features"] == tree.n_features_used[0]
-    assert "parent_overlap" not in found
+    measures = summarise_tree(bare)
+    assert measures["n_rules"] == 1.0
+    assert measures["path_features"] == measures["mean_features"] == tree.n_features_used[0]
+    assert "parent_overlap" not in measures
 
 
 def test_what_is_not_known_of_rules_is_no_measure(made):

@@ -102,15 +102,15 @@ def test_unsettled_splits_are_told_of(monkeypatch, data, kind):
 
 def test_bad_parameters(X, kind):
     for value in ("ward", None):
-        told = f"criterion must be one of 'scatter', 'compact'; got {value!r}"
-        with pytest.raises(ValueError, match=told):
+        message = f"criterion must be one of 'scatter', 'compact'; got {value!r}"
+        with pytest.raises(ValueError, match=message):
             kind(criterion=value).fit(X)
-    for value, error, told in (
+    for value, error, message in (
         (0, ValueError, "n_neighbors must be at least 1, got 0"),
         (2.0, TypeError, "n_neighbors must be an integer, got 2.0"),
         (None, TypeError, "n_neighbors must be an integer, got None"),
     ):
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             HierarchicalSpectral(n_neighbors=value).fit(X)
 
 
@@ -161,13 +161,13 @@ def test_hkm_d_on_animals_with_attributes():
     with np.load(path, allow_pickle=False) as file:
         X, y = file["X"].astype(np.float32), file["class_names"][file["y"]]
     truth = json.loads(path.with_name("awa_attr.hierarchy.json").read_text(encoding="utf-8"))
-    found = []
+    measured = []
     for seed in range(3):
         model = HierarchicalKMeans(50, n_init=10, random_state=seed, n_jobs=2).fit(X)
         scores = score_hierarchy(model.hierarchy_, y, truth)
-        found.append([scores[name] for name in ("shortest_path", "path_sharing", "rand")])
+        measured.append([scores[name] for name in ("shortest_path", "path_sharing", "rand")])
     expected = [90.59, 90.72, 96.05]
-    np.testing.assert_allclose(100.0 * np.mean(found, axis=0), expected, rtol=0.0, atol=0.3)
+    np.testing.assert_allclose(100.0 * np.mean(measured, axis=0), expected, rtol=0.0, atol=0.3)
 
 
 # ---- the graph ----
@@ -267,7 +267,7 @@ def test_sizes_of_clusters(data):
 
 
 def test_what_the_flat_form_cannot_have(X):
-    for parameters, error, told in (
+    for parameters, error, message in (
         ({"n_clusters": None}, TypeError, "n_clusters must be an integer, got None"),
         ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, got 0"),
         ({"n_clusters": 601}, ValueError, "n_clusters is 601, .* n_samples=600 rows .*; lower"),
@@ -275,7 +275,7 @@ def test_what_the_flat_form_cannot_have(X):
         ({"n_init": 2.0}, TypeError, "n_init must be an integer, got 2.0"),
         ({"tol": None}, TypeError, "tol must be a number, got None"),
     ):
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             MMC(**parameters).fit(X)
 
 

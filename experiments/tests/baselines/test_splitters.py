@@ -63,12 +63,12 @@ def test_scikit_learn_from_the_same_centers(draw, rows_of):
                     X = draw(K, distance=distance, dtype=dtype, seed=seed)
                     rows = rows_of(X, kind)
                     start = far_rows(rows, K, rng_of(seed)) + rows.center
-                    found = cluster_rows(rows, K, 1, rng_of(seed))
+                    split = cluster_rows(rows, K, 1, rng_of(seed))
                     oracle = KMeans(K, init=start, n_init=1, tol=0.0).fit(X.astype(float))
-                    assert found.info.status is Status.CONVERGED
+                    assert split.info.status is Status.CONVERGED
                     expected = oracle.inertia_ / len(X)
-                    np.testing.assert_allclose(found.objective, expected, rtol=1e-5)
-                    np.testing.assert_array_equal(found.labels, oracle.labels_)
+                    np.testing.assert_allclose(split.objective, expected, rtol=1e-5)
+                    np.testing.assert_array_equal(split.labels, oracle.labels_)
 
 
 def test_k_means_ends_in_a_fixed_point_and_never_rises(draw, rows_of, task_of):
@@ -76,12 +76,12 @@ def test_k_means_ends_in_a_fixed_point_and_never_rises(draw, rows_of, task_of):
         for K in (2, 5):
             for offset in (0.0, 1e4):
                 X = (draw(K, n_rows=400, distance=0.7, seed=K) + offset).astype(dtype)
-                found = KMeansSplitter().split(task_of(rows_of(X, kind), K))
-                assert found.info.status is Status.CONVERGED
-                assert is_fixed_point(X, found.labels, K)
+                split = KMeansSplitter().split(task_of(rows_of(X, kind), K))
+                assert split.info.status is Status.CONVERGED
+                assert is_fixed_point(X, split.labels, K)
                 precision = 1e-12 if (dtype, offset) == ("float64", 0.0) else 1e-5
-                expected = inertia(X, found.labels)
-                np.testing.assert_allclose(found.objective, expected, rtol=precision)
+                expected = inertia(X, split.labels)
+                np.testing.assert_allclose(split.objective, expected, rtol=precision)
         for seed in range(5):
             X = draw(3, n_rows=700, distance=0.5, dtype=dtype, seed=seed)
             trace = cluster_rows(rows_of(X, kind), 4, 1, rng_of(seed)).info.trace
@@ -97,12 +97,12 @@ def test_the_best_of_the_starts_is_kept(draw, rows_of, task_of):
         objectives = [cluster_rows(rows, 6, 1, rng).objective for _ in range(8)]
         assert np.argmin(objectives) > 0
         assert cluster_rows(rows, 6, 8, rng_of(3)).objective == min(objectives)
-    found = {
+    split = {
         KMeansSplitter().split(task_of(rows, 6, seed=seed, deep=deep)).objective
         for seed in range(3)
         for deep in (False, True)
     }
-    assert len(found) > 3
+    assert len(split) > 3
     for seed in range(3):
         X = draw(4, n_rows=60, distance=2.0, seed=seed)
         many = KMeansSplitter(n_init=30).split(task_of(rows_of(X), 4, seed=seed))
@@ -120,14 +120,14 @@ def test_stopped_early(monkeypatch, draw, rows_of, task_of, constant, limit, sta
     for kind, dtype in ALL_KINDS:
         for K in (2, 3):
             X = draw(K, n_rows=3000, distance=0.0, dtype=dtype)
-            found = KMeansSplitter().split(task_of(rows_of(X, kind), K))
-            assert found.info.status is status
-            rule = found.rule
+            split = KMeansSplitter().split(task_of(rows_of(X, kind), K))
+            assert split.info.status is status
+            rule = split.rule
             choice = ((X - rule.center) @ rule.weights.T + rule.offsets).argmax(axis=1)
-            assert (choice != found.labels).mean() < 1e-3  # but for rounding, half-way
-            assert inertia(X, found.labels) <= found.objective * (1.0 + 1e-6)
-            np.testing.assert_allclose(inertia(X, found.labels), found.objective, rtol=0.02)
-            assert status is Status.SETTLED or len(found.info.trace) == 4
+            assert (choice != split.labels).mean() < 1e-3  # but for rounding, half-way
+            assert inertia(X, split.labels) <= split.objective * (1.0 + 1e-6)
+            np.testing.assert_allclose(inertia(X, split.labels), split.objective, rtol=0.02)
+            assert status is Status.SETTLED or len(split.info.trace) == 4
 
 
 def test_k_means_of_unusual_rows(draw, rows_of, task_of):
@@ -164,9 +164,9 @@ def scattered(n_rows, seed=0):
     return X
 
 
-def assert_nearest(X, found, slack):
+def assert_nearest(X, neighbors, slack):
     """Check distances, and that each position has its; which of equally near ones is free."""
-    distances, positions = found
+    distances, positions = neighbors
     exact = X.astype(np.longdouble)
     D = np.square(exact[:, None] - exact).sum(axis=2).astype(np.float64)
     np.fill_diagonal(D, np.inf)
@@ -176,7 +176,7 @@ def assert_nearest(X, found, slack):
     assert (np.diff(distances, axis=1) >= 0.0).all()
     assert all(len(set(row)) == n_neighbors for row in positions)
     own = np.take_along_axis(D, positions, axis=1)
-    assert np.isfinite(own).all()  # nobody is a neighbour of itself
+    assert np.isfinite(own).all()  # no row is its own neighbour
     atol = slack * float(D[np.isfinite(D)].max())
     nearest = np.sort(D, axis=1)[:, :n_neighbors]
     np.testing.assert_allclose(np.square(distances), nearest, rtol=0.0, atol=atol)
@@ -191,8 +191,8 @@ def test_nearest_rows_are_those_of_all_distances(rows_of, kind, dtype):
         X = scattered(120).astype(dtype)
         assert_nearest(X, find_neighbors(rows_of(X, kind, n_threads), n_neighbors), slack)
     X = scattered(300).astype(dtype)
-    found = find_neighbors(rows_of(X, kind), 4)
-    np.testing.assert_array_equal(found[1], assert_nearest(X, found, slack))
+    neighbors = find_neighbors(rows_of(X, kind), 4)
+    np.testing.assert_array_equal(neighbors[1], assert_nearest(X, neighbors, slack))
     X = (scattered(150) + 1e4).astype(dtype)  # an offset costs no digits
     assert_nearest(X, find_neighbors(rows_of(X, kind), 5), 1e-6)
 
@@ -275,16 +275,16 @@ def test_rings_are_told_apart(rows_of, task_of, same_partition):
         X, truth = rings(n_inner, 10 * n_inner, radius=10.0)
         rows = rows_of(X)
         assert connected_components(neighbor_graph(rows, n_neighbors))[0] == 1
-        found = SpectralSplitter(n_neighbors=n_neighbors).split(task_of(rows, 2))
-        assert same_partition(found.labels, truth)
-        assert 0.0 < found.objective < 0.1
+        split = SpectralSplitter(n_neighbors=n_neighbors).split(task_of(rows, 2))
+        assert same_partition(split.labels, truth)
+        assert 0.0 < split.objective < 0.1
 
 
 def test_a_line_is_cut_into_intervals(rows_of, task_of):
     X = np.sort(rng_of().random(150))[:, None] + np.arange(150)[:, None]
-    found = SpectralSplitter().split(task_of(rows_of(X), 3))
-    assert np.count_nonzero(np.diff(found.labels)) == 2
-    assert np.bincount(found.labels).min() > 20
+    split = SpectralSplitter().split(task_of(rows_of(X), 3))
+    assert np.count_nonzero(np.diff(split.labels)) == 2
+    assert np.bincount(split.labels).min() > 20
 
 
 def test_far_rows_are_a_part(draw, rows_of, task_of, same_partition):
@@ -300,15 +300,15 @@ def test_far_rows_are_a_part(draw, rows_of, task_of, same_partition):
             graph = neighbor_graph(rows, 5)
             assert graph.data.min() == MIN_WEIGHT
             assert connected_components(graph)[0] == 1
-            found = SpectralSplitter().split(task_of(rows, 2, seed=seed))
-            assert same_partition(found.labels, (np.arange(n_rows) < 5).astype(int))
+            split = SpectralSplitter().split(task_of(rows, 2, seed=seed))
+            assert same_partition(split.labels, (np.arange(n_rows) < 5).astype(int))
         for far in (1e3, 1e5):
             X = draw(1, n_rows=n_rows)
             X[41] += far
             for K in (2, 3):
-                found = SpectralSplitter().split(task_of(rows_of(X), K))
-                assert set(found.labels.tolist()) == set(range(K))
-                assert np.isfinite([found.score, found.objective]).all()
+                split = SpectralSplitter().split(task_of(rows_of(X), K))
+                assert set(split.labels.tolist()) == set(range(K))
+                assert np.isfinite([split.score, split.objective]).all()
 
 
 # ---- pieces of a graph, and its cut ----
@@ -336,9 +336,9 @@ def are_ordered(labels, n_parts):
 def test_pieces_are_parts():
     """The largest comes first; of equal ones the first."""
     graph, piece = random_graph(20, 50, 10, 35)
-    found = divide_graph(graph, 4, 1, rng_of())
-    np.testing.assert_array_equal(found.labels, np.array([2, 0, 3, 1])[piece])
-    assert (found.objective, found.info.status) == (0.0, Status.CONVERGED)
+    split = divide_graph(graph, 4, 1, rng_of())
+    np.testing.assert_array_equal(split.labels, np.array([2, 0, 3, 1])[piece])
+    assert (split.objective, split.info.status) == (0.0, Status.CONVERGED)
     graph, _ = random_graph(12, 12, 12)
     assert are_ordered(divide_graph(graph, 3, 1, rng_of()).labels, 3)
 
@@ -348,9 +348,9 @@ def test_more_pieces_than_parts_go_together_by_where_they_are(rows_of, same_part
     X = np.c_[np.array([0.0, 10.0, 100.0, 120.0, 400.0])[piece], np.ones(45)]
     for kind in KINDS:
         for together in ([0, 0, 0, 0, 1], [0, 0, 1, 1, 2], [0, 0, 1, 2, 3]):
-            found = group_pieces(rows_of(X, kind), piece, max(together) + 1)
-            assert same_partition(found.labels, np.array(together)[piece])
-            assert found.objective == 0.0
+            split = group_pieces(rows_of(X, kind), piece, max(together) + 1)
+            assert same_partition(split.labels, np.array(together)[piece])
+            assert split.objective == 0.0
 
 
 def test_too_few_pieces(same_partition):
@@ -360,13 +360,13 @@ def test_too_few_pieces(same_partition):
         largest = piece == int(np.argmax(sizes))
         for n_more in (1, 2, 4):
             n_parts = len(sizes) + n_more
-            found = divide_graph(graph, n_parts, 5, rng_of())
-            assert set(found.labels.tolist()) == set(range(n_parts))
-            inside, outside = found.labels[largest], found.labels[~largest]
+            split = divide_graph(graph, n_parts, 5, rng_of())
+            assert set(split.labels.tolist()) == set(range(n_parts))
+            inside, outside = split.labels[largest], split.labels[~largest]
             assert len(set(inside.tolist())) == n_more + 1
             assert same_partition(outside, piece[~largest])
             assert not set(inside.tolist()) & set(outside.tolist())
-            assert found.objective > 0.0
+            assert split.objective > 0.0
 
 
 def test_rows_without_edges_between_them(draw, rows_of, task_of, same_partition):
@@ -392,11 +392,11 @@ def test_the_objective_is_what_relaxation_allows():
     for size in (60, MAX_DENSE, MAX_DENSE + 1, 400):
         graph, _ = random_graph(size)
         for n_parts in (2, 3, 5):
-            found = divide_graph(graph, n_parts, 1, rng_of())
+            split = divide_graph(graph, n_parts, 1, rng_of())
             expected = exact_objective(graph, n_parts)
-            np.testing.assert_allclose(found.objective, expected, rtol=1e-3)
-            assert found.info.trace == (found.objective,)
-            assert are_ordered(found.labels, n_parts)
+            np.testing.assert_allclose(split.objective, expected, rtol=1e-3)
+            assert split.info.trace == (split.objective,)
+            assert are_ordered(split.labels, n_parts)
     graph, _ = random_graph(MAX_DENSE + 20)  # more parts than a Lanczos basis holds
     assert len(divide_graph(graph, 150, 1, rng_of()).labels) == MAX_DENSE + 20
 
@@ -478,15 +478,15 @@ def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
     for kind in KINDS:
         for K, n_rows in ((2, 70), (5, 500)):  # below and above MAX_DENSE
             X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
-            found = splitter.split(task_of(rows_of(X, kind), K))
-            assert set(found.labels.tolist()) == set(range(K))
-            trace = np.array(found.info.trace)
-            assert len(trace) == found.info.n_iter + 1
-            assert trace[-1] == found.objective
+            split = splitter.split(task_of(rows_of(X, kind), K))
+            assert set(split.labels.tolist()) == set(range(K))
+            trace = np.array(split.info.trace)
+            assert len(trace) == split.info.n_iter + 1
+            assert trace[-1] == split.objective
             splitter.split(task_of(rows_of(other, kind), 2, seed=8))
             again = splitter.split(task_of(rows_of(X, kind, n_threads=2), K))
             copy, task = pickle.loads(pickle.dumps((splitter, task_of(rows_of(X, kind), K))))
-            assert everything(again) == everything(copy.split(task)) == everything(found)
+            assert everything(again) == everything(copy.split(task)) == everything(split)
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
@@ -509,8 +509,8 @@ def test_few_or_equal_rows_are_refused(draw, rows_of, task_of, same_partition, s
             for rows in (few, equal, fewer):
                 assert isinstance(splitter.split(task_of(rows, K)), Refusal)
             enough = rows_of(np.repeat(places, 40, axis=0), kind)
-            found = splitter.split(task_of(enough, K))
-            assert same_partition(found.labels, np.repeat(np.arange(K), 40))
+            split = splitter.split(task_of(enough, K))
+            assert same_partition(split.labels, np.repeat(np.arange(K), 40))
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
@@ -519,6 +519,6 @@ def test_equal_rows_stay_together(rows_of, task_of, splitter):
     group = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
     for K in (2, 3, 5):
         for kind in KINDS:
-            found = splitter.split(task_of(rows_of(X, kind), K))
-            pairs = np.unique(np.stack([group, found.labels], axis=1), axis=0)
+            split = splitter.split(task_of(rows_of(X, kind), K))
+            pairs = np.unique(np.stack([group, split.labels], axis=1), axis=0)
             assert len(pairs) == group.max() + 1
