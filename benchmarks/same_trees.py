@@ -98,7 +98,7 @@ def few_features(K: int) -> Any:
 
 def digest(model: Any) -> str:
     """Return a digest of all that a fit decided."""
-    tree = model.hierarchy_
+    tree = model.taxonomy_.tree
     found = hashlib.sha256()
     parts = [model.labels_.astype(np.int64), tree.parents.astype(np.int64), tree.objective]
     rules = [rule for rule in tree.rules if rule is not None]

@@ -23,8 +23,8 @@ from scale_data import N_FEATURES, SOURCES, Table
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import Taxarbor
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
 from taxarbor.metrics import score_hierarchy
+from taxarbor.tree import Tree, TreeBuilder
 
 N_CLUSTERS = 64
 N_SCORED = 1_000_000
@@ -100,14 +100,14 @@ class Outcome:
         self.seconds = time.perf_counter() - begun
         self.peak = peak_bytes()
 
-    def take(self, tree: Hierarchy, labels: np.ndarray) -> None:
+    def take(self, tree: Tree, labels: np.ndarray) -> None:
         """Keep a tree whose leaves are numbered from left to right."""
         inner = sorted(set(range(tree.n_nodes)) - set(tree.leaves.tolist()), key=_born_in(tree))
         self.splits = [(node, tree.children(node)) for node in inner]
         self.leaves, self.labels = tree.leaves.tolist(), labels
 
 
-def _born_in(tree: Hierarchy) -> Callable[[int], int]:
+def _born_in(tree: Tree) -> Callable[[int], int]:
     return lambda node: int(tree.birth[tree.children(node)[0]])
 
 
@@ -117,7 +117,7 @@ def head(table: Table) -> np.ndarray:
 
 def fingerprint(model: Taxarbor, table: Table) -> dict[str, str]:
     """Return what is equal for equal trees: of its rules, its sizes and the labels of rows."""
-    tree = model.hierarchy_
+    tree = model.taxonomy_.tree
     rules = [
         part
         for rule in tree.rules
@@ -138,7 +138,7 @@ def _hash(arrays: Sequence[np.ndarray]) -> str:
 
 
 def _finished(outcome: Outcome, model: Taxarbor, table: Table) -> Outcome:
-    outcome.take(model.hierarchy_, np.asarray(model.predict(head(table))))
+    outcome.take(model.taxonomy_.tree, np.asarray(model.predict(head(table))))
     outcome.detail |= {"tree": fingerprint(model, table)}
     return outcome
 
@@ -306,7 +306,7 @@ def sklearn_bisecting(table: Table) -> Outcome:
     model = BisectingKMeans(N_CLUSTERS, random_state=0)
     with outcome.fitting():
         model.fit(X)
-    tree = from_sklearn(model)
+    tree = from_sklearn(model).tree
     outcome.take(tree, tree.labels[:N_SCORED])
     return outcome
 
@@ -439,9 +439,9 @@ CONTESTANTS: dict[str, Callable[[Table], Outcome]] = {
 # Agreement
 
 
-def rebuilt(labels: np.ndarray, splits: Splits, leaves: Sequence[int]) -> Hierarchy:
+def rebuild_tree(labels: np.ndarray, splits: Splits, leaves: Sequence[int]) -> Tree:
     """Return a tree of rows with given leaves; splits that divide none of them are left out."""
-    builder = HierarchyBuilder(len(labels))
+    builder = TreeBuilder(len(labels))
     if not len(splits):
         _, numbers = np.unique(labels, return_inverse=True)
         if numbers.max() > 0:
@@ -479,7 +479,7 @@ def agreement(table: Table, outcome: Outcome) -> dict[str, float]:
     assert outcome.labels is not None
     labels = outcome.labels
     y = np.load(table.classes, mmap_mode="r")[: len(labels)]
-    tree = rebuilt(labels, outcome.splits, outcome.leaves)
+    tree = rebuild_tree(labels, outcome.splits, outcome.leaves)
     found = {"leaves": float(tree.n_leaves), "classes": adjusted_rand_score(y, tree.labels)}
     if len(outcome.splits):
         deepest = max(len(path) for path in _paths(source.truth, source.classes))
@@ -492,7 +492,7 @@ def agreement(table: Table, outcome: Outcome) -> dict[str, float]:
                     level[y], tree.cut(len(names))
                 )
         names_of = np.array(source.classes)[y]
-        told = score_hierarchy(tree, names_of, source.truth)
+        told = score_hierarchy(Taxonomy(tree), names_of, source.truth)
         found |= {f"tree: {name}": value for name, value in told.items()}
     return found
 

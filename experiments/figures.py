@@ -25,7 +25,7 @@ from experiments.plan import (
     sweep_shapes,
 )
 from experiments.tables import Mean, choose, of_table, percent, summarise, table
-from taxarbor import Hierarchy
+from taxarbor import Taxonomy
 from taxarbor.plot import plot_tree
 
 LAYERS = 4
@@ -127,7 +127,7 @@ def describe_sparsity(shares: Mapping[str, Mapping[str, Mean]]) -> str:
 class ChosenTree(NamedTuple):
     """A tree to draw, the rows that it divides, and a title."""
 
-    tree: Hierarchy
+    taxonomy: Taxonomy
     data: Dataset
     title: str
 
@@ -151,7 +151,7 @@ def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]
     The features are those of the node's own split, by the length of their weights over the
     children, as in the paper; a leaf has none.
     """
-    tree, data = chosen.tree, chosen.data
+    tree, data = chosen.taxonomy.tree, chosen.data
     names = data.feature_names or tuple(f"x{n}" for n in range(data.X.shape[1]))
 
     def describe(node: int) -> list[tuple[str, Any]]:
@@ -172,12 +172,12 @@ def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]
 
 def describe_tree(chosen: ChosenTree) -> str:
     """Return the first layers as Markdown, indented."""
-    describe = describe_nodes(chosen)
+    describe, tree = describe_nodes(chosen), chosen.taxonomy.tree
     lines = []
-    waiting = [chosen.tree.root]
+    waiting = [tree.root]
     while waiting:
         node = waiting.pop()
-        depth = int(chosen.tree.depth[node])
+        depth = int(tree.depth[node])
         size, *rest = describe(node)
         classes, features = (
             ", ".join(" ".join(text.split()) for text, style in rest if style == chosen_style)
@@ -186,7 +186,7 @@ def describe_tree(chosen: ChosenTree) -> str:
         turning = f"; turns on {features}" if features else ""
         lines.append(f"{'  ' * depth}- {size[0]}: {classes}{turning}")
         if depth < LAYERS - 1:
-            waiting += reversed(chosen.tree.children(node))
+            waiting += reversed(tree.children(node))
     return "\n".join(lines)
 
 
@@ -251,7 +251,10 @@ def draw_tree(chosen: ChosenTree, stem: Path) -> None:
     from matplotlib import pyplot as plt
 
     drawn = plot_tree(
-        chosen.tree, max_depth=LAYERS - 1, describe=describe_nodes(chosen), orientation="down"
+        chosen.taxonomy,
+        max_depth=LAYERS - 1,
+        describe=describe_nodes(chosen),
+        orientation="down",
     )
     figure: Any = drawn.axes.figure
     drawn.axes.set_title(chosen.title, fontsize=11, loc="left", parse_math=False)

@@ -1,4 +1,4 @@
-"""The methods of the comparison, each as a function from rows to a hierarchy, and one fit.
+"""The methods of the comparison, each as a function from rows to a taxonomy, and one fit.
 
 Settings are what a method is given beside the rows, the number of clusters, the branching and
 the seed. A method with a grid is run with each of its settings under the paper's protocol;
@@ -27,11 +27,11 @@ from sklearn.metrics import pairwise_distances_argmin
 from experiments.baselines import MMC, HierarchicalKMeans, HierarchicalSpectral
 from experiments.data import Dataset, Scaling, open_dataset
 from experiments.variants import estimator_seed, fit_variant
-from taxarbor import HMMC, Hierarchy, Taxarbor
+from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.exchange import from_linkage, from_sklearn
-from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.metrics import score_hierarchy
 from taxarbor.sources import draw_rows
+from taxarbor.tree import Tree, TreeBuilder
 
 Settings = Mapping[str, Any]
 Family = Literal["flat", "bottom-up", "top-down", "ours"]
@@ -83,8 +83,8 @@ class Outcome(NamedTuple):
     measures: dict[str, float]
 
 
-Fit = Callable[[Any, Job, Settings], Hierarchy]
-"""From rows to a hierarchy, of the size and seed of a job."""
+Fit = Callable[[Any, Job, Settings], Taxonomy]
+"""From rows to a taxonomy, of the size and seed of a job."""
 
 
 @final
@@ -108,7 +108,7 @@ class Method:
 
 
 def _from_sklearn(name: str) -> Fit:
-    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
         from sklearn import cluster
 
         model = getattr(cluster, name)(job.n_clusters, random_state=job.seed, **settings)
@@ -120,10 +120,10 @@ def _from_sklearn(name: str) -> Fit:
 def _flat(make: Callable[..., Any]) -> Fit:
     """Return a method that makes all clusters in one split."""
 
-    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
         model = make(job.n_clusters, random_state=job.seed, **settings)
-        tree: Hierarchy = model.fit(X).hierarchy_
-        return tree
+        taxonomy: Taxonomy = model.fit(X).taxonomy_
+        return taxonomy
 
     return fit
 
@@ -135,7 +135,7 @@ def _spectral(n_clusters: int, **settings: Any) -> HierarchicalSpectral:
 def _bottom_up(
     name: str, linkage_name: Literal["single", "average", "complete", "ward"]
 ) -> Method:
-    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
         from scipy.cluster.hierarchy import linkage
 
         return from_linkage(linkage(X, linkage_name), job.n_clusters)
@@ -144,16 +144,16 @@ def _bottom_up(
 
 
 def _top_down(make: Callable[..., Any], **fixed: Any) -> Fit:
-    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
         given = {"branching": job.branching, "random_state": job.seed, **fixed, **settings}
         model = make(job.n_clusters, **given)
-        tree: Hierarchy = model.fit(X).hierarchy_
-        return tree
+        taxonomy: Taxonomy = model.fit(X).taxonomy_
+        return taxonomy
 
     return fit
 
 
-def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Hierarchy:
+def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Taxonomy:
     """Return Ward's tree of the centres of k-means; rows follow their centre."""
     from scipy.cluster.hierarchy import linkage
     from sklearn.cluster import KMeans
@@ -163,16 +163,16 @@ def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Hierarchy:
     # A centre without rows, where rows are equal, would be a leaf without rows.
     used, centre_of = np.unique(model.labels_, return_inverse=True)
     merges = linkage(model.cluster_centers_[used], "ward")
-    return _expand(from_linkage(merges, job.n_clusters), centre_of)
+    return _expand(from_linkage(merges, job.n_clusters).tree, centre_of)
 
 
-def _variant(X: Any, job: Job, settings: Settings) -> Hierarchy:
+def _variant(X: Any, job: Job, settings: Settings) -> Taxonomy:
     return fit_variant(X, job.n_clusters, job.seed, settings)
 
 
-def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
+def _expand(tree: Tree, row_of: NDArray[np.intp]) -> Taxonomy:
     """Return the same tree, without rules, with several rows in place of each of its own."""
-    builder = HierarchyBuilder(len(row_of))
+    builder = TreeBuilder(len(row_of))
     nodes = np.arange(tree.n_nodes)
     inner = [node for node in nodes if not tree.is_leaf(node)]
     for node in sorted(inner, key=lambda one: tree.children(one)[0]):  # numbered as they were
@@ -181,7 +181,7 @@ def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
             side[tree.rows(child)] = turn
         sides = side[row_of[builder.rows(int(node))]]
         builder.add_split(int(node), sides, None)
-    return builder.freeze()
+    return Taxonomy(builder.freeze())
 
 
 def _grid(fixed: Settings, **choices: tuple[float, ...]) -> tuple[Settings, ...]:
@@ -254,13 +254,13 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fewer leaves: their number is a measure
-            tree = fit(job, data)
+            taxonomy = fit(job, data)
             seconds = time.perf_counter() - begun
-            placed = place(tree, job, data)
+            placed = place(taxonomy, job, data)
     except (ValueError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
         seconds = time.perf_counter() - begun
         return Outcome(f"failed: {error}", seconds, _peak() - before, {})
-    measures = summarise_tree(tree)
+    measures = summarise_tree(taxonomy)
     if "sample" not in json.loads(job.settings):
         measures |= score_hierarchy(placed, data.y, data.truth)
     else:
@@ -275,10 +275,10 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
     return Outcome(DONE, seconds, max(_peak() - before, 0.0), measures)
 
 
-def fit(job: Job, data: Dataset) -> Hierarchy:
-    """Return the hierarchy that a job describes, of the rows that are fitted.
+def fit(job: Job, data: Dataset) -> Taxonomy:
+    """Return the taxonomy that a job describes, of the rows that are fitted.
 
-    A variant has its own way to place the others: its hierarchy is of all rows.
+    A variant has its own way to place the others: its taxonomy is of all rows.
     """
     method, settings = find_method(job.method), json.loads(job.settings)
     if settings.pop("sample", None) is None:
@@ -289,13 +289,14 @@ def fit(job: Job, data: Dataset) -> Hierarchy:
     return method.fit(data.X[rows], job, settings)
 
 
-def place(tree: Hierarchy, job: Job, data: Dataset) -> Hierarchy:
-    """Return the same hierarchy of all rows, without its rules; rows of the fit stay."""
+def place(taxonomy: Taxonomy, job: Job, data: Dataset) -> Taxonomy:
+    """Return the same taxonomy of all rows, without its rules; rows of the fit stay."""
+    tree = taxonomy.tree
     if tree.n_rows == len(data.X):
-        return tree
+        return taxonomy
     rows = sampled_rows(job, len(data.X))
     if any(rule is not None for rule in tree.rules):
-        labels = tree.predict(data.X)
+        labels = taxonomy.predict(data.X)
     else:
         means = [data.X[rows[tree.rows(leaf)]].mean(axis=0) for leaf in tree.leaves]
         labels = pairwise_distances_argmin(data.X, np.stack(means))
@@ -320,24 +321,26 @@ def _draw_half(job: Job, n_rows: int) -> NDArray[np.intp]:
     return draw_rows(n_rows, n_rows // 2, estimator_seed(job.seed))[0]
 
 
-def summarise_tree(tree: Hierarchy) -> dict[str, float]:
+def summarise_tree(taxonomy: Taxonomy) -> dict[str, float]:
     """Return the shape of a tree, and the sizes of its rules."""
+    tree = taxonomy.tree
     used = [rule.weights for rule in tree.rules if rule is not None]
     zeros = sum(int(np.count_nonzero(W == 0.0)) for W in used)
     return {
         "height": float(tree.height),
         "n_leaves": float(tree.n_leaves),
-        **_readability(tree),
+        **_readability(taxonomy),
         "zero_weights": zeros / max(sum(W.size for W in used), 1),
     }
 
 
-def _readability(tree: Hierarchy) -> dict[str, float]:
+def _readability(taxonomy: Taxonomy) -> dict[str, float]:
     """Count the features that rules use and share with parents; nothing without rules.
 
     An inner node may have no rule: one above it then chooses among nodes further down. A row
     meets the rules of all nodes on its path.
     """
+    tree = taxonomy.tree
     used: dict[int, NDArray[np.bool_]] = {
         node: np.asarray(rule.weights.any(axis=0))
         for node, rule in enumerate(tree.rules)
@@ -346,7 +349,8 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
     if not used:
         return {}
     counts = [int(is_used.sum()) for is_used in used.values()]
-    on_path = [tree.n_features_used[list(tree.path(leaf)[:-1])].sum() for leaf in tree.leaves]
+    n_used = taxonomy.n_features_used
+    on_path = [n_used[list(tree.path(leaf)[:-1])].sum() for leaf in tree.leaves]
     is_short = [
         len(rule.weights) == 2 and rule.n_features_used <= SHORT
         for rule in tree.rules

@@ -13,7 +13,7 @@ from experiments.baselines._splitters import (
     SpectralSplitter,
 )
 from taxarbor import HMMC
-from taxarbor.estimators._base import HierarchyEstimator, check_growth
+from taxarbor.estimators._base import TaxonomyEstimator, check_growth
 from taxarbor.grow import StoppingRule
 from taxarbor.split._alternate import SolverName
 from taxarbor.tables._checks import check_choice, check_count
@@ -22,7 +22,7 @@ FlatPenalty = Literal["group", "l1", "l2"]
 FLAT_PENALTIES: tuple[FlatPenalty, ...] = ("group", "l1", "l2")
 
 
-class MMC(HierarchyEstimator):
+class MMC(TaxonomyEstimator):
     """Maximum-margin clustering, flat: a root with one child per cluster.
 
     Parameters
@@ -35,8 +35,8 @@ class MMC(HierarchyEstimator):
     >>> from experiments.baselines import MMC
     >>> from taxarbor import load_animals
     >>> model = MMC(n_clusters=4, random_state=0).fit(load_animals().X)
-    >>> model.hierarchy_
-    Hierarchy(n_rows=206, n_leaves=4, height=1)
+    >>> model.taxonomy_
+    Taxonomy(n_rows=206, n_leaves=4, height=1)
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class MMC(HierarchyEstimator):
         return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
 
-class HierarchicalKMeans(HierarchyEstimator):
+class HierarchicalKMeans(TaxonomyEstimator):
     """Top-down clustering by k-means: HKM-D, or HKM, of the paper's comparison.
 
     Parameters
@@ -97,7 +97,7 @@ class HierarchicalKMeans(HierarchyEstimator):
     --------
     >>> from experiments.baselines import HierarchicalKMeans
     >>> from taxarbor import load_animals
-    >>> HierarchicalKMeans(6, random_state=0).fit(load_animals().X).hierarchy_.n_leaves
+    >>> HierarchicalKMeans(6, random_state=0).fit(load_animals().X).taxonomy_.tree.n_leaves
     6
     """
 
@@ -134,7 +134,7 @@ class HierarchicalKMeans(HierarchyEstimator):
         return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
 
-class HierarchicalSpectral(HierarchyEstimator):
+class HierarchicalSpectral(TaxonomyEstimator):
     """Top-down spectral clustering: HSC-D, or HSC, of the paper's comparison.
 
     Each node's rows are joined with their nearest neighbours by Gaussian similarities, as
@@ -157,7 +157,7 @@ class HierarchicalSpectral(HierarchyEstimator):
     --------
     >>> from experiments.baselines import HierarchicalSpectral
     >>> from taxarbor import load_animals
-    >>> HierarchicalSpectral(6, random_state=0).fit(load_animals().X).hierarchy_.n_leaves
+    >>> HierarchicalSpectral(6, random_state=0).fit(load_animals().X).taxonomy_.tree.n_leaves
     6
     """
 

@@ -1,14 +1,14 @@
 """Which features the splits of each level use."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taxarbor import Hierarchy
+from taxarbor import LinearRule, Taxonomy
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.hierarchy import LinearRule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,36 +37,37 @@ class FeatureLevels:
     matrix: Array  # (n_used, n_levels), the shares
 
 
-def measure_levels(model: Hierarchy) -> FeatureLevels:
+def measure_levels(taxonomy: Taxonomy) -> FeatureLevels:
     """Return which features are used where; InputError without rules that use any."""
-    rules = [(node, rule) for node, rule in enumerate(model.rules) if rule is not None]
+    tree, encoding = taxonomy.tree, taxonomy.encoding
+    rules = [(node, rule) for node, rule in enumerate(tree.rules) if rule is not None]
     if not rules:
         raise InputError("the tree has no rules, so its splits use no features")
-    names, encoding = model.feature_names, model.encoding
     owner = np.arange(rules[0][1].weights.shape[1]) if encoding is None else encoding.owner
-    matrix = np.zeros((owner[-1] + 1, model.height))
+    matrix = np.zeros((owner[-1] + 1, tree.height))
     for node, rule in rules:
-        parts = np.bincount(owner, _measure_parts(model, node, rule))
-        matrix[:, model.depth[node]] += model.sizes[node] * parts
+        parts = np.bincount(owner, _measure_parts(taxonomy, node, rule))
+        matrix[:, tree.depth[node]] += tree.sizes[node] * parts
     totals = matrix.sum(axis=0)
     if not totals.any():
         raise InputError("the rules of the tree use no features: all their weights are equal")
     matrix /= np.where(totals > 0.0, totals, 1.0)
     order = _order_features(matrix)
+    names: Sequence[str] | None = tree.feature_names
     if encoding is not None and encoding.n_features > len(encoding.columns):
         names = [column.label for column in encoding.columns]
     ordered = tuple(names[j] if names else f"x{j}" for j in order.tolist())
     return FeatureLevels(order, ordered, matrix[order])
 
 
-def _measure_parts(model: Hierarchy, node: int, rule: LinearRule) -> Array:
+def _measure_parts(taxonomy: Taxonomy, node: int, rule: LinearRule) -> Array:
     """Return the part of each feature in one split."""
     parts = np.zeros(rule.weights.shape[1])
-    children = model.children(node)
+    children = taxonomy.tree.children(node)
     # With two children, what sends rows to the first keeps them from the second.
     for child in children if len(children) > 2 else children[:1]:
-        for reason in model.reasons(child, n_top=None):
-            parts[reason.feature] += model.sizes[child] * abs(reason.share)
+        for reason in taxonomy.reasons(child, n_top=None):
+            parts[reason.feature] += taxonomy.tree.sizes[child] * abs(reason.share)
     if not np.isfinite(parts).all():
         weights = rule.weights.astype(np.float64)
         parts = np.linalg.norm(weights - weights.mean(axis=0), axis=0)
@@ -98,7 +99,7 @@ class LevelArtists:
 
 
 def plot_feature_levels(
-    model: Hierarchy, *, n_top: int = 30, ax: "Axes | None" = None
+    taxonomy: Taxonomy, *, n_top: int = 30, ax: "Axes | None" = None
 ) -> LevelArtists:
     """Draw which features the splits of each level use, as a table in colours.
 
@@ -106,7 +107,7 @@ def plot_feature_levels(
 
     Parameters
     ----------
-    model : Hierarchy
+    taxonomy : Taxonomy
         It must have rules.
     n_top : int
         How many features to show: those with the largest shares over all levels, by the first
@@ -125,8 +126,8 @@ def plot_feature_levels(
     >>> from experiments.baselines import plot_feature_levels
     >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
-    >>> model = Taxarbor(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).hierarchy_
-    >>> drawn = plot_feature_levels(model, n_top=5)
+    >>> taxonomy = Taxarbor(4, random_state=0).fit(animals.X / animals.X.max(axis=0)).taxonomy_
+    >>> drawn = plot_feature_levels(taxonomy, n_top=5)
     >>> drawn.levels.matrix.sum(axis=0).round(6).tolist()
     [1.0, 1.0, 1.0]
     >>> import matplotlib.pyplot as plt
@@ -136,7 +137,7 @@ def plot_feature_levels(
 
     if n_top < 1:
         raise InputError(f"n_top must be at least 1, got {n_top}")
-    levels = measure_levels(model)
+    levels = measure_levels(taxonomy)
     names, matrix = _summarize(levels, n_top)
     n_levels = matrix.shape[1]
     if ax is None:

@@ -18,12 +18,12 @@ from threadpoolctl import threadpool_limits
 
 from taxarbor._types import Array, IndexArray, SolveInfo, Status
 from taxarbor.exchange import from_linkage
-from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split import Refusal, Split, SplitTask
 from taxarbor.split._starts import far_rows
 from taxarbor.split._task import keep_together, refuse_size
+from taxarbor.tree import LinearRule
 
 Criterion = Literal["scatter", "compact"]
 CRITERIA: tuple[Criterion, ...] = ("scatter", "compact")
@@ -313,7 +313,7 @@ def group_pieces(rows: Rows, piece: Labels, n_parts: int) -> Division:
     from scipy.cluster.hierarchy import linkage  # loads long, and is seldom needed
 
     means = child_means(rows, piece, int(piece.max()) + 1)
-    part = from_linkage(linkage(means, "average"), n_parts).labels
+    part = from_linkage(linkage(means, "average"), n_parts).tree.labels
     return _uncut(_renumber(part[piece].astype(np.int32), n_parts))
 
 

@@ -1,7 +1,6 @@
 import itertools
 import json
 import warnings
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -24,9 +23,10 @@ from experiments.methods import (
     summarise_tree,
     write_settings,
 )
-from taxarbor import HMMC, Taxarbor
+from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.estimators import _taxarbor
 from taxarbor.metrics import score_hierarchy, shortest_path_score
+from taxarbor.tree import LinearRule, TreeBuilder
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 BASELINES = {"KM", "SC", "MMC", "SL", "AL", "CL", "HKM", "HSC", "HKM-D", "HSC-D"}
@@ -47,7 +47,7 @@ def same_partition(one, other):
 
 def grow(made, name, X, n_clusters, settings, **changes):
     job = made.job(name, n_clusters=n_clusters, **changes)
-    return find_method(name).fit(X, job, settings)
+    return find_method(name).fit(X, job, settings).tree
 
 
 def test_all_methods_of_the_paper_and_three_more():
@@ -84,7 +84,7 @@ def test_ours_are_the_estimators(made):
     for name, penalty in KINDS.items():
         settings = METHODS[name].grid[2]
         given = {"alpha": 0.003, "beta": 0.003, **settings}
-        expected = HMMC(5, penalty=penalty, random_state=0, **given).fit(X).hierarchy_
+        expected = HMMC(5, penalty=penalty, random_state=0, **given).fit(X).taxonomy_.tree
         tree = grow(made, name, X, 5, settings)
         assert np.array_equal(tree.labels, expected.labels)
         for rule, other in zip(tree.rules, expected.rules, strict=True):
@@ -169,14 +169,17 @@ def test_a_job_is_fitted_and_measured(made):
     assert outcome.status == "done"
     assert 0.0 < outcome.seconds < 60.0
     assert outcome.peak_mb >= 0.0
-    tree = fit(job, data)
+    taxonomy = fit(job, data)
+    tree = taxonomy.tree
     expected = HMMC(6, random_state=0, **settings).fit(data.X)
     assert np.array_equal(tree.labels, expected.labels_)
     weights = np.concatenate([rule.weights.ravel() for rule in tree.rules if rule is not None])
     assert outcome.measures["zero_weights"] == pytest.approx(np.mean(weights == 0.0))
     assert 0.0 < outcome.measures["zero_weights"] < 1.0
-    assert outcome.measures["rand"] == score_hierarchy(tree, data.y)["rand"]
-    assert outcome.measures["shortest_path"] == shortest_path_score(tree, data.y, data.truth)
+    assert outcome.measures["rand"] == score_hierarchy(taxonomy, data.y)["rand"]
+    assert outcome.measures["shortest_path"] == shortest_path_score(
+        taxonomy, data.y, data.truth
+    )
     assert outcome.measures["height"] == tree.height
     assert outcome.measures["n_leaves"] == 6.0
     assert run_job(job, None).measures == outcome.measures
@@ -205,8 +208,8 @@ def test_what_goes_wrong_is_an_outcome_but_a_bug_is_not(tmp_path, made, monkeypa
 
 def test_how_a_tree_reads(made):
     data = load_dataset("animals", None)
-    tree = fit(made.job("Taxarbor", n_clusters=6), data)
-    measures = summarise_tree(tree)
+    taxonomy = fit(made.job("Taxarbor", n_clusters=6), data)
+    measures, tree = summarise_tree(taxonomy), taxonomy.tree
     inner = [node for node in range(tree.n_nodes) if tree.rules[node] is not None]
     used = {node: set(np.flatnonzero(tree.rules[node].weights.any(axis=0))) for node in inner}
     sizes = [len(used[node]) for node in inner]
@@ -221,23 +224,15 @@ def test_how_a_tree_reads(made):
     assert measures["path_features"] == pytest.approx(np.mean(met))
 
 
-def test_inner_nodes_without_a_rule_add_no_features(made):
-    """A rule above them may choose among their leaves."""
-    data = load_dataset("animals", None)
-    tree = fit(made.job("Taxarbor", n_clusters=6), data)
-    inner = [node for node in range(1, tree.n_nodes) if tree.rules[node] is not None]
-    bare = SimpleNamespace(
-        height=tree.height,
-        n_leaves=tree.n_leaves,
-        leaves=tree.leaves,
-        parents=tree.parents,
-        path=tree.path,
-        rules=[rule if node not in inner else None for node, rule in enumerate(tree.rules)],
-        n_features_used=np.where(np.isin(range(tree.n_nodes), inner), 0, tree.n_features_used),
-    )
-    measures = summarise_tree(bare)
+def test_inner_nodes_without_a_rule_add_no_features():
+    """A rule above them chooses among their leaves."""
+    builder = TreeBuilder(4)
+    builder.add_split(0, [0, 0, 1, 1])
+    builder.add_split(1, [0, 1])
+    builder.explain(0, LinearRule.nearest(np.eye(3)))
+    measures = summarise_tree(Taxonomy(builder.freeze()))
     assert measures["n_rules"] == 1.0
-    assert measures["path_features"] == measures["mean_features"] == tree.n_features_used[0]
+    assert measures["path_features"] == measures["mean_features"] == 3.0
     assert "parent_overlap" not in measures
 
 
@@ -257,10 +252,10 @@ def test_rows_beyond_the_sample_are_placed_as_new_ones(made, name):
     job = made.job(name, '{"sample": "half"}', n_clusters=6)
     rows = sampled_rows(job, len(data.X))
     assert len(rows) == len(data.X) // 2
-    tree, outcome = place(fit(job, data), job, data), run_job(job, None)
+    tree, outcome = place(fit(job, data), job, data).tree, run_job(job, None)
     assert tree.n_leaves == 6
     alone = find_method(name).fit(data.X[rows], job, {})
-    assert np.array_equal(tree.labels[rows], alone.labels)
+    assert np.array_equal(tree.labels[rows], alone.tree.labels)
     new = np.setdiff1d(np.arange(len(data.X)), rows)
     if name in ("BKM", "KM"):  # by their own predict
         model = (BisectingKMeans if name == "BKM" else KMeans)(6, random_state=0)
@@ -281,7 +276,7 @@ def test_a_sample_has_rows_for_each_cluster(made):
     job = made.job("Taxarbor", '{"sample": 10}', n_clusters=6)
     assert len(sampled_rows(job, len(data.X))) == 60
     model = Taxarbor(6, random_state=0).fit(data.X[sampled_rows(job, len(data.X))])
-    labels = place(fit(job, data), job, data).labels
+    labels = place(fit(job, data), job, data).tree.labels
     assert np.array_equal(labels, model.predict(data.X))
     with mock.patch.multiple(_taxarbor, SAMPLE_ROWS=0, ROWS_PER_CLUSTER=10):
         assert np.array_equal(Taxarbor(6, random_state=0).fit(data.X).labels_, labels)

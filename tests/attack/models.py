@@ -34,7 +34,7 @@ def make_samples(path):
     rows = {"-rows.taxarbor": X.astype("f4"), "-table.taxarbor": table}
     samples = {}
     for suffix, estimator in zip(rows, (HMMC(4), Taxarbor(4, noise=0.05)), strict=True):
-        estimator.set_params(random_state=0).fit(rows[suffix]).hierarchy_.save(path)
+        estimator.set_params(random_state=0).fit(rows[suffix]).taxonomy_.save(path)
         samples[suffix] = path.read_bytes()
     return samples, rows
 
@@ -64,11 +64,11 @@ def change_content(rng, member):
 
 def use(samples, path):
     """Load a model and call the methods that users call."""
-    from taxarbor import Hierarchy, TaxarborError
+    from taxarbor import TaxarborError, Taxonomy
     from taxarbor.explain import explain
     from taxarbor.report import report
 
-    model, outcome = Hierarchy.load(path), "used"
+    model, outcome = Taxonomy.load(path), "used"
     rows = next(rows for suffix, rows in samples.items() if path.name.endswith(suffix))
     for call in (
         lambda: repr(model) + model.to_text() + model._repr_html_(),

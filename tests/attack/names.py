@@ -79,13 +79,13 @@ def make_table(name):
 
 def try_outputs(names, folder):
     """Yield each output, and whether it is as it should be; None for a command that refuses."""
-    from taxarbor import Hierarchy, Taxarbor
+    from taxarbor import Taxarbor, Taxonomy
     from taxarbor.report import report
 
     pages, views = [], []
     for name in (lambda n: f"plain{n}", lambda n: names[n % len(names)]):
         frame, row_names, classes, title = make_table(name)
-        model = Taxarbor(4, random_state=0).fit(frame).hierarchy_
+        model = Taxarbor(4, random_state=0).fit(frame).taxonomy_
         options = {"row_names": row_names, "classes": classes, "title": title}
         report(model, frame, folder / "page.html", **options)
         page = (folder / "page.html").read_text(encoding="utf-8")
@@ -94,9 +94,9 @@ def try_outputs(names, folder):
     yield "page", pages[0] == pages[1]
     yield "notebook", views[1] <= views[0]
     text = model.to_text()
-    yield "text", text.count("\n") == model.n_nodes - 1 and is_printable(text)
+    yield "text", text.count("\n") == model.tree.n_nodes - 1 and is_printable(text)
     model.save(folder / MODEL)
-    yield "model", Hierarchy.load(folder / MODEL).to_text() == text
+    yield "model", Taxonomy.load(folder / MODEL).to_text() == text
     cells = zip(row_names, classes, *(frame.iloc[:, n] for n in range(4)), strict=True)
     with open(folder / "d.csv", "w", encoding="utf-8", errors="replace", newline="") as file:
         csv.writer(file).writerows([("the id", "the class", *frame.columns), *cells])

@@ -7,9 +7,9 @@ from scipy import sparse
 
 from taxarbor import load_animals, make_planted_tree
 from taxarbor._blas import one_blas_thread
-from taxarbor.hierarchy import LinearRule
 from taxarbor.rows import as_rows
 from taxarbor.split import SplitTask
+from taxarbor.tree import LinearRule
 
 
 @pytest.fixture(scope="session", autouse=True)
