@@ -22,7 +22,7 @@ import numpy as np
 from scale_data import N_FEATURES, SOURCES, Table
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import Taxarbor
+from taxarbor import Taxarbor, Taxonomy
 from taxarbor.metrics import score_hierarchy
 from taxarbor.tree import Tree, TreeBuilder
 

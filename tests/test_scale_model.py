@@ -35,7 +35,9 @@ def test_tasks_are_counted() -> None:
 
 def test_prediction_adds_up() -> None:
     prediction = predict()
-    assert prediction.routing == pytest.approx(3 * 10**5 * 50 * 1e-9)  # ten blocks, four at a time
+    assert prediction.routing == pytest.approx(
+        3 * 10**5 * 50 * 1e-9
+    )  # ten blocks, four at a time
     assert prediction.scheduling == pytest.approx(0.02 + (20 + 20 + 10 + 3) * 1e-3)
     assert prediction.client == pytest.approx(2.0 + 1e-3)
     assert prediction.reading == 0.0
