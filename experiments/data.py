@@ -55,7 +55,7 @@ class Dataset:
         digest.update("\0".join(self.truth.node_names).encode())
         return digest.hexdigest()[:12]
 
-    def thinned(self, max_rows: int) -> "Dataset":
+    def thin(self, max_rows: int) -> "Dataset":
         """Return at most so many of the rows, drawn at random, in order; all of them for 0."""
         n_rows = len(self.X)
         if not 0 < max_rows < n_rows:
@@ -63,7 +63,7 @@ class Dataset:
         kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:max_rows])
         return replace(self, X=self.X[kept], y=self.y[kept])
 
-    def scaled(self, scaling: Scaling) -> "Dataset":
+    def scale(self, scaling: Scaling) -> "Dataset":
         """Return the same with rows of unit length, or columns of mean 0 and variance 1."""
         if scaling == "none":
             return self
@@ -81,7 +81,7 @@ class Dataset:
 @lru_cache(maxsize=24)
 def open_dataset(name: str, scaling: Scaling, max_rows: int, folder: Path | None) -> Dataset:
     """Return a data set, thinned out and scaled; the last few stay open."""
-    return load_dataset(name, folder).thinned(max_rows).scaled(scaling)
+    return load_dataset(name, folder).thin(max_rows).scale(scaling)
 
 
 @cache

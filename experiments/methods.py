@@ -265,7 +265,7 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
         measures |= score_hierarchy(placed, data.y, data.truth)
     else:
         n_rows = len(data.X)
-        is_fitted = np.isin(np.arange(n_rows), sampled_rows(job, n_rows))
+        is_fitted = np.isin(np.arange(n_rows), draw_sample(job, n_rows))
         is_new = ~np.isin(np.arange(n_rows), _draw_half(job, n_rows))
         for prefix, kept in (("", is_fitted), ("new_", is_new)):
             scores = score_hierarchy(
@@ -283,7 +283,7 @@ def fit(job: Job, data: Dataset) -> Taxonomy:
     method, settings = find_method(job.method), json.loads(job.settings)
     if settings.pop("sample", None) is None:
         return method.fit(data.X, job, settings)
-    rows = sampled_rows(job, len(data.X))
+    rows = draw_sample(job, len(data.X))
     if job.method == "variant":
         return fit_variant(data.X, job.n_clusters, job.seed, settings, rows)
     return method.fit(data.X[rows], job, settings)
@@ -294,7 +294,7 @@ def place(taxonomy: Taxonomy, job: Job, data: Dataset) -> Taxonomy:
     tree = taxonomy.tree
     if tree.n_rows == len(data.X):
         return taxonomy
-    rows = sampled_rows(job, len(data.X))
+    rows = draw_sample(job, len(data.X))
     if any(rule is not None for rule in tree.rules):
         labels = taxonomy.predict(data.X)
     else:
@@ -304,7 +304,7 @@ def place(taxonomy: Taxonomy, job: Job, data: Dataset) -> Taxonomy:
     return _expand(tree, np.array([tree.rows(leaf)[0] for leaf in tree.leaves])[labels])
 
 
-def sampled_rows(job: Job, n_rows: int) -> NDArray[np.intp]:
+def draw_sample(job: Job, n_rows: int) -> NDArray[np.intp]:
     """Return the rows that a job with the setting ``sample`` is fitted to.
 
     Those that Taxarbor draws, of this seed, where it draws as many.

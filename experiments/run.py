@@ -7,7 +7,6 @@ A worker is a fresh process with one thread, so that times compare. It does one 
 a worker that takes too long, or dies, is replaced.
 """
 
-import ctypes
 import hashlib
 import json
 import math
@@ -48,7 +47,6 @@ RESULTS, CONTENTS = "results.jsonl", "data.json"
 COLUMNS = (*Job._fields, *Outcome._fields[:-1], "code", "commit", "machine")
 TIMED_OUT = "timed out"
 DIED = "failed: the process died"
-PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 Work = Callable[[Job, Path | None], Outcome]
 
@@ -314,8 +312,6 @@ def _block_interrupts() -> None:
 
 def _serve(pipe: Connection, folder: Path | None, work: Work) -> None:
     """Do jobs until the parent hangs up."""
-    if sys.platform == "linux":  # where the kernel can end this process with its parent
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
     with threadpool_limits(1):
         while True:
             try:

@@ -113,12 +113,12 @@ def test_bundled_animals_have_classes():
 def test_thinning_draws_rows_at_random(n_rows, max_rows):
     X = np.arange(n_rows, dtype=np.float32)[:, None]
     data = Dataset("some", X, X[:, 0].astype(str), TREE, None)
-    thin = data.thinned(max_rows)
+    thin = data.thin(max_rows)
     kept = thin.X[:, 0].astype(int)
     assert len(kept) == (min(max_rows, n_rows) if max_rows else n_rows)
     assert thin.y.tolist() == data.y[kept].tolist()
     assert (np.diff(kept) >= 1).all()
-    assert np.array_equal(data.thinned(max_rows).X, thin.X)
+    assert np.array_equal(data.thin(max_rows).X, thin.X)
 
 
 def test_drawn_clusters():
@@ -138,7 +138,7 @@ def test_scaling(made):
     X[3], X[:, 2] = 0.0, 0.0
     before = X.copy()
     data = Dataset("some", X, np.array(["a"] * len(X)), TREE, None)
-    unit, standard = (data.scaled(scaling).X for scaling in ("unit", "standard"))
+    unit, standard = (data.scale(scaling).X for scaling in ("unit", "standard"))
     lengths = np.linalg.norm(unit, axis=1)
     assert lengths[3] == 0.0
     assert np.allclose(np.delete(lengths, 3), 1.0, atol=1e-6)
@@ -147,13 +147,13 @@ def test_scaling(made):
     assert np.allclose(standard.std(axis=0), [1, 1, 0, 1, 1], atol=1e-6)
     assert unit.dtype == standard.dtype == np.float32
     assert np.array_equal(X, before)
-    assert data.scaled("none") is data
+    assert data.scale("none") is data
 
 
 def test_data_is_thinned_then_scaled(tmp_path, made):
     made.data(tmp_path, "some")
     data = open_dataset("some", "standard", 10, tmp_path)
-    expected = load_dataset("some", tmp_path).thinned(10).scaled("standard")
+    expected = load_dataset("some", tmp_path).thin(10).scale("standard")
     assert np.array_equal(data.X, expected.X)
     assert data.X.shape == (10, 5)
     assert open_dataset("some", "standard", 10, tmp_path) is data

@@ -15,11 +15,11 @@ from experiments.methods import (
     METHODS,
     OTHERS,
     Method,
+    draw_sample,
     find_method,
     fit,
     place,
     run_job,
-    sampled_rows,
     summarise_tree,
     write_settings,
 )
@@ -250,7 +250,7 @@ def test_what_is_not_known_of_rules_is_no_measure(made):
 def test_rows_beyond_the_sample_are_placed_as_new_ones(made, name):
     data = load_dataset("animals", None)
     job = made.job(name, '{"sample": "half"}', n_clusters=6)
-    rows = sampled_rows(job, len(data.X))
+    rows = draw_sample(job, len(data.X))
     assert len(rows) == len(data.X) // 2
     tree, outcome = place(fit(job, data), job, data).tree, run_job(job, None)
     assert tree.n_leaves == 6
@@ -274,17 +274,17 @@ def test_rows_beyond_the_sample_are_placed_as_new_ones(made, name):
 def test_a_sample_has_rows_for_each_cluster(made):
     data = load_dataset("animals", None)
     job = made.job("Taxarbor", '{"sample": 10}', n_clusters=6)
-    assert len(sampled_rows(job, len(data.X))) == 60
-    model = Taxarbor(6, random_state=0).fit(data.X[sampled_rows(job, len(data.X))])
+    assert len(draw_sample(job, len(data.X))) == 60
+    model = Taxarbor(6, random_state=0).fit(data.X[draw_sample(job, len(data.X))])
     labels = place(fit(job, data), job, data).tree.labels
     assert np.array_equal(labels, model.predict(data.X))
     with mock.patch.multiple(_taxarbor, SAMPLE_ROWS=0, ROWS_PER_CLUSTER=10):
         assert np.array_equal(Taxarbor(6, random_state=0).fit(data.X).labels_, labels)
     half = job._replace(settings='{"sample": "half"}')
     many = job._replace(settings='{"sample": 1000}')
-    rows = sampled_rows(half, len(data.X))
-    assert np.isin(sampled_rows(job, len(data.X)), rows).all()  # the same rows are new
-    assert np.array_equal(sampled_rows(many, len(data.X)), rows)
+    rows = draw_sample(half, len(data.X))
+    assert np.isin(draw_sample(job, len(data.X)), rows).all()  # the same rows are new
+    assert np.array_equal(draw_sample(many, len(data.X)), rows)
     assert run_job(many, None).measures == run_job(half, None).measures
     is_new = ~np.isin(np.arange(len(data.X)), rows)
     expected = adjusted_rand_score(data.y[is_new], labels[is_new])

@@ -45,16 +45,6 @@ def work(job, folder):
     measures = {"seed": job.seed, "pid": os.getpid(), "threads": threads}
     return Outcome("done", 0.0, 0.0, measures)
 """
-PARENT = """
-from experiments.methods import Job
-from experiments.run import Pool
-from {module} import work
-
-if __name__ == "__main__":
-    jobs = [Job("", "none", 0, method, "", 2, 2, 0) for method in ("work", "sleep")]
-    for _, outcome in Pool(work, None).run(jobs):
-        print(outcome.measures["pid"], flush=True)
-"""
 numbers = itertools.count()
 
 
@@ -275,28 +265,6 @@ def test_who_stops_listening_ends_the_processes(work, made):
     with pytest.raises(KeyboardInterrupt):
         list(Pool(work, None, n_workers=2).run(interrupted()))
     assert not multiprocessing.active_children()
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end when the fit does")
-def test_processes_end_with_a_parent_that_is_killed(work, tmp_path):
-    script = tmp_path / "main.py"
-    script.write_text(PARENT.format(module=work.__module__), encoding="utf-8")
-    path = os.pathsep.join(one for one in sys.path if one)
-    parent = subprocess.Popen(
-        [sys.executable, script],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": path},
-    )
-    child = int(parent.stdout.readline())
-    assert is_running(child)
-    parent.kill()
-    parent.communicate()
-    give_up = time.monotonic() + 20.0
-    while is_running(child) and time.monotonic() < give_up:
-        time.sleep(0.05)
-    assert not is_running(child)
 
 
 def values(store):

@@ -1,13 +1,12 @@
 """K-means and the graph, against scikit-learn, brute force, and shapes one can see."""
 
 import pickle
-from inspect import signature
 
 import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_info
 
@@ -97,12 +96,6 @@ def test_the_best_of_the_starts_is_kept(draw, rows_of, task_of):
         objectives = [cluster_rows(rows, 6, 1, rng).objective for _ in range(8)]
         assert np.argmin(objectives) > 0
         assert cluster_rows(rows, 6, 8, rng_of(3)).objective == min(objectives)
-    split = {
-        KMeansSplitter().split(task_of(rows, 6, seed=seed, deep=deep)).objective
-        for seed in range(3)
-        for deep in (False, True)
-    }
-    assert len(split) > 3
     for seed in range(3):
         X = draw(4, n_rows=60, distance=2.0, seed=seed)
         many = KMeansSplitter(n_init=30).split(task_of(rows_of(X), 4, seed=seed))
@@ -205,11 +198,6 @@ def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(rows_of, kind, dtype)
         assert_nearest(X, (distances, positions), 1e-6)
         same = positions // copies == np.arange(len(X))[:, None] // copies
         assert (same.sum(axis=1) == min(copies - 1, 5)).all()
-        assert distances[same].max() < 1e-5
-    X = np.full((40, 3), 0.1, dtype=dtype)
-    distances, positions = find_neighbors(rows_of(X, kind), 5)
-    assert distances.max() < 1e-6
-    assert (positions != np.arange(40)[:, None]).all()
 
 
 @pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
@@ -302,13 +290,6 @@ def test_far_rows_are_a_part(draw, rows_of, task_of, same_partition):
             assert connected_components(graph)[0] == 1
             split = SpectralSplitter().split(task_of(rows, 2, seed=seed))
             assert same_partition(split.labels, (np.arange(n_rows) < 5).astype(int))
-        for far in (1e3, 1e5):
-            X = draw(1, n_rows=n_rows)
-            X[41] += far
-            for K in (2, 3):
-                split = SpectralSplitter().split(task_of(rows_of(X), K))
-                assert set(split.labels.tolist()) == set(range(K))
-                assert np.isfinite([split.score, split.objective]).all()
 
 
 # ---- pieces of a graph, and its cut ----
@@ -411,32 +392,6 @@ def test_a_valley_is_where_a_graph_is_cut(same_partition):
             cut = divide_graph(csr_array(W), 2, 5, rng_of(seed))
             assert connected_components(W)[0] == 1
             assert same_partition(cut.labels, side)
-
-
-def test_few_or_all_eigenvectors(monkeypatch, draw, rows_of, same_partition):
-    """A graph just too large to be solved densely is cut as if it were not."""
-    for K in (2, 3):
-        for seed in range(3):
-            X = draw(K, n_rows=MAX_DENSE + 10, distance=1.5, seed=seed)
-            graph = neighbor_graph(rows_of(X), 25)
-            assert connected_components(graph)[0] == 1
-            few = divide_graph(graph, K, 20, rng_of())
-            with monkeypatch.context() as patch:
-                patch.setattr(f"{MODULE}.MAX_DENSE", len(X))
-                every = divide_graph(graph, K, 20, rng_of())
-            assert same_partition(few.labels, every.labels)
-            np.testing.assert_allclose(few.objective, every.objective, rtol=1e-3)
-
-
-@pytest.mark.skipif(
-    "rng" not in signature(eigsh).parameters, reason="SciPy draws on its own before 1.17"
-)
-def test_restarts_are_drawn_from_the_task():
-    """A star has three eigenvalues, so that the Lanczos basis is soon complete."""
-    hub = np.zeros((300, 300))
-    hub[0, 1:] = hub[1:, 0] = 1.0
-    star = csr_array(hub)
-    assert len({divide_graph(star, 2, 3, rng_of()).labels.tobytes() for _ in range(5)}) == 1
 
 
 def test_eigenvectors_that_are_not_found(monkeypatch, draw, rows_of, task_of):
