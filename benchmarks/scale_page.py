@@ -74,24 +74,24 @@ def in_time(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
-def why_not(result: Known | None) -> str:
+def why_not(found: Known | None) -> str:
     """Say why there is no number."""
-    if result is None:
+    if found is None:
         return "not measured"
-    if "over" in result:
-        return f"more than {in_time(result['over'])}"
-    return str(result.get("missing") or f"failed: {result.get('failed')}")
+    if "over" in found:
+        return f"more than {in_time(found['over'])}"
+    return str(found.get("missing") or f"failed: {found.get('failed')}")
 
 
-def has_ended(result: Known | None) -> bool:
-    return result is not None and "seconds" in result
+def has_ended(found: Known | None) -> bool:
+    return found is not None and "seconds" in found
 
 
-# Targets
+# What was asked
 
 
-def compare_with_targets(known: Known, n_rows: int) -> str:
-    """Return each figure beside its target."""
+def asked(known: Known, n_rows: int) -> str:
+    """Return each figure beside what is asked of it."""
     verdict = {True: "yes", False: "**no**", None: "not measured"}
     lines: list[list[str]] = []
 
@@ -119,13 +119,13 @@ def compare_with_targets(known: Known, n_rows: int) -> str:
         f"time of {n_rows:,} / of {least:,} rows",
         *_ratio(ours, of("ours-2", least), 11.0, "at most"),
     )
-    for what, got, most, holds in _targets_of_disk(known, n_rows) + _targets_of_threads(known):
+    for what, got, most, holds in _asked_of_disk(known, n_rows) + _asked_of_threads(known):
         add(what, got, most, holds)
     if (costs := fit_costs(known, n_rows)) is not None:
         seconds = _future(costs, 10**10, 512, BLOCK_BYTES[1]).seconds
         what = f"the model for 1e10 x {WIDE} on 512 workers"
         add(what, in_time(seconds), "at most 15 min", seconds <= 900.0)
-    return table(["quantity", "measured", "target", "met"], lines)
+    return table(["what", "got", "asked", "holds"], lines)
 
 
 def _ratio(
@@ -140,14 +140,14 @@ def _ratio(
         return why_not(missing), most, None
     ratio = above["seconds"] / below["seconds"]
     holds = ratio <= bound if word == "at most" else ratio >= bound
-    text = f"{ratio:.1f} ({in_time(above['seconds'])} / {in_time(below['seconds'])})"
-    return text, most, holds
+    told = f"{ratio:.1f} ({in_time(above['seconds'])} / {in_time(below['seconds'])})"
+    return told, most, holds
 
 
 Line = tuple[str, str, str, bool | None]
 
 
-def _targets_of_disk(known: Known, n_rows: int) -> list[Line]:
+def _asked_of_disk(known: Known, n_rows: int) -> list[Line]:
     disk, memory = (known.get(f"{name}/planted/{2 * n_rows}") for name in ("disk", "ours-2"))
     what = f"{2 * n_rows:,} x {N_FEATURES} from a file, peak memory"
     if not has_ended(disk):
@@ -165,22 +165,22 @@ def _targets_of_disk(known: Known, n_rows: int) -> list[Line]:
     return lines
 
 
-def _targets_of_threads(known: Known) -> list[Line]:
-    runs = [one for key, one in known.items() if key.startswith("threads/") and "1" in one]
-    if not runs:
+def _asked_of_threads(known: Known) -> list[Line]:
+    found = [one for key, one in known.items() if key.startswith("threads/") and "1" in one]
+    if not found:
         return [("two threads / one", "not measured", "at most 0.65", None)]
-    one, two = runs[-1]["1"], runs[-1]["2"]
-    ratio = f"{two / one:.2f} ({in_time(two)} / {in_time(one)})"
-    key = next(key for key, value in known.items() if value is runs[-1])
+    one, two = found[-1]["1"], found[-1]["2"]
+    told = f"{two / one:.2f} ({in_time(two)} / {in_time(one)})"
+    key = next(key for key, value in known.items() if value is found[-1])
     size = f"{int(key.split('/')[2]):,} x 40, 64 leaves"
     return [
-        (f"two threads / one, {size}", ratio, "at most 0.65", two / one <= 0.65),
+        (f"two threads / one, {size}", told, "at most 0.65", two / one <= 0.65),
         (f"one thread, {size}", in_time(one), "at most 1 s", one <= 1.0),
         (
             "their labels",
-            "equal" if runs[-1]["same"] else "different",
+            "equal" if found[-1]["same"] else "different",
             "equal",
-            runs[-1]["same"],
+            found[-1]["same"],
         ),
     ]
 
@@ -190,20 +190,18 @@ def _targets_of_threads(known: Known) -> list[Line]:
 
 def contest(known: Known, kind: str, n_rows: int) -> str:
     """Return all contestants on one table."""
-    results = {name: known.get(f"{name}/{kind}/{n_rows}") for name in WHO}
-    ended = [one for one in results.values() if has_ended(one)]
+    found = {name: known.get(f"{name}/{kind}/{n_rows}") for name in WHO}
+    ended = [one for one in found.values() if has_ended(one)]
     levels = {key for one in ended for key in one["agreement"] if key.endswith(" groups")}
     groups = sorted(levels, key=lambda level: -int(level.split()[0]))
-    header = ["method", "fit", "reading", "peak memory", "sent", "classes", *groups, "purity"]
+    header = ["who", "fit", "reading", "peak memory", "sent", "classes", *groups, "purity"]
     lines = []
-    for name, one in results.items():
+    for name, one in found.items():
         if not has_ended(one):
             lines.append([WHO[name], why_not(one), *[""] * (len(header) - 2)])
             continue
         scores = one["agreement"]
-        agreement = [
-            f"{scores[key]:.3f}" if key in scores else "-" for key in ("classes", *groups)
-        ]
+        told = [f"{scores[key]:.3f}" if key in scores else "-" for key in ("classes", *groups)]
         purity = scores.get("tree: dendrogram_purity")
         lines.append(
             [
@@ -212,7 +210,7 @@ def contest(known: Known, kind: str, n_rows: int) -> str:
                 in_time(one["read_seconds"]) if one["read_seconds"] else "in the fit",
                 in_bytes(one["peak"]),
                 in_bytes(one["sent"]),
-                *agreement,
+                *told,
                 "-" if purity is None else f"{purity:.3f}",
             ]
         )
@@ -295,52 +293,45 @@ def parameters(costs: Costs) -> str:
     return table(["what", "costs", "per"], lines)
 
 
-def compare_with_runs(costs: Costs, known: Known, n_rows: int) -> str:
-    """Return the predictions beside the measurements."""
+def checked(costs: Costs, known: Known, n_rows: int) -> str:
+    """Return what the model says beside what was measured here."""
     lines = []
     for n in _sizes(n_rows):
         one = known.get(f"ours-1/planted/{n}")
         if has_ended(one):
-            predicted = costs.client + n * (costs.draw + costs.route * N_FEATURES)
-            lines.append(_beside(f"{n:,} rows in memory, 1 thread", one["seconds"], predicted))
+            said = costs.client + n * (costs.draw + costs.route * N_FEATURES)
+            lines.append(_beside(f"{n:,} rows in memory, 1 thread", one["seconds"], said))
     for n in _sizes(n_rows):
         run = known.get(f"ours-dask/planted/{n}")
         if has_ended(run):
-            predicted = _on_two_workers(costs, n, run)
+            said = _on_two_workers(costs, n, run)
             what = f"{n:,} rows, `LocalCluster(2)`"
-            lines.append(_beside(what, run["seconds"], predicted.seconds))
-            lines.append(
-                _beside(f"{what}, bytes sent", run["sent"], predicted.n_sent, in_bytes)
-            )
+            lines.append(_beside(what, run["seconds"], said.seconds))
+            lines.append(_beside(f"{what}, bytes sent", run["sent"], said.n_sent, in_bytes))
     return table(["what", "measured", "model", "model / measured"], lines)
 
 
 def _beside(
-    what: str, measured: float, predicted: float, words: Callable[[float], str] = in_time
+    what: str, measured: float, said: float, words: Callable[[float], str] = in_time
 ) -> list[str]:
-    return [what, words(measured), words(predicted), f"{predicted / measured:.2f}"]
+    return [what, words(measured), words(said), f"{said / measured:.2f}"]
 
 
 def predictions(costs: Costs) -> str:
     lines = []
     for n, workers in FUTURES:
         for size in BLOCK_BYTES:
-            predicted = _future(costs, n, workers, size)
-            parts = (
-                predicted.reading,
-                predicted.routing,
-                predicted.scheduling,
-                predicted.client + predicted.sending,
-            )
+            said = _future(costs, n, workers, size)
+            parts = said.reading, said.routing, said.scheduling, said.client + said.sending
             lines.append(
                 [
                     f"{n:.0e}".replace("e+", "e"),
                     str(workers),
                     in_bytes(size),
-                    f"**{in_time(predicted.seconds)}**",
+                    f"**{in_time(said.seconds)}**",
                     *map(in_time, parts),
-                    f"{predicted.n_tasks:,}",
-                    in_bytes(predicted.n_sent),
+                    f"{said.n_tasks:,}",
+                    in_bytes(said.n_sent),
                 ]
             )
     header = ["rows", "workers", "block", "fit", "reading", "routing", "scheduler", "client"]
@@ -364,8 +355,8 @@ def page(known: Known, n_rows: int) -> str:
         "Written by `make scale`; not by hand. Each contestant has a process of its own, one "
         "at a time; each ran once unless medians are named.",
         f"Commit {', '.join(commits) or commit()}, {date.today()}, {machine()}.",
-        "## Targets",
-        compare_with_targets(known, n_rows),
+        "## What was asked",
+        asked(known, n_rows),
         "## Planted classes",
         f"{size}: 64 classes of unequal sizes, the leaves of a binary tree of height 6. "
         "Siblings are 4 standard deviations apart at the leaves, and 1.3 times as far with "
@@ -399,7 +390,7 @@ def _model_part(known: Known, n_rows: int) -> str:
         MODEL,
         parameters(costs),
         "Beside the runs that it was fitted to:",
-        compare_with_runs(costs, known, n_rows),
+        checked(costs, known, n_rows),
         f"### {WIDE} features, 64 and 512 workers",
         ASSUMED,
         predictions(costs),

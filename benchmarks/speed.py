@@ -1,9 +1,9 @@
-"""How fast and how small: each figure beside its target.
+"""How fast and how small: each figure beside what is asked of it.
 
     python benchmarks/speed.py [--write docs/speed.md] [--only NAME ...] [--json]
 
 Contestants alternate; times are medians; ratios come from one run. Data sets that are not
-there are reported as missing, never guessed. Rows are long-form: one figure each.
+there are said to be missing, never guessed. Rows are long-form: one figure each.
 """
 
 import argparse
@@ -39,12 +39,12 @@ RUNS = 7
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number, and its target."""
+    """One measured number, and what is asked of it."""
 
-    quantity: str
-    measured: str
-    target: str
-    is_met: bool | None
+    what: str
+    got: str
+    asked: str
+    holds: bool | None
     detail: str = ""
 
 
@@ -247,12 +247,12 @@ def newton_against_pqn() -> Iterator[Figure]:
 
 def assignments() -> Iterator[Figure]:
     for row in assignment.measure():
-        least = 5 if row["n_clusters"] == 20 else 10
+        asked = 5 if row["n_clusters"] == 20 else 10
         yield Figure(
             f"OR-Tools solve / ours, balanced assignment, 30,000 rows, K = {row['n_clusters']}",
             f"{row['solve_ratio']:.0f}",
-            f"at least {least}",
-            row["solve_ratio"] >= least,
+            f"at least {asked}",
+            row["solve_ratio"] >= asked,
             f"{row['ortools_solve_ms']:.0f} ms / {row['taxarbor_ms']:.2f} ms",
         )
 
@@ -474,11 +474,11 @@ def fit_wide(n_features: int) -> dict[str, float]:
 
 def wide_papers() -> Iterator[Figure]:
     """Yield how long the paper's method takes where there are far more features than rows."""
-    for shape, n_features in (
+    for told, n_features in (
         ("30 x 50,000 dense", 50_000),
         ("40 x 1,000,000 CSR", 1_000_000),
     ):
-        what = f"paper's method, {shape}, 4 leaves"
+        what = f"paper's method, {told}, 4 leaves"
         try:
             got = in_own_process("wide", n_features, timeout=120.0)
         except subprocess.TimeoutExpired:
@@ -561,8 +561,8 @@ def mixed_table() -> Iterator[Figure]:
         took = time.perf_counter() - begun
         size = (Path(folder) / "mixed.parquet").stat().st_size
         is_there = done.returncode == 0 and (Path(folder) / "mixed.html").exists()
-    what = "parquet to page, 1,000,000 x 30 (10 categories of 20 values)"
-    yield Figure(f"{what}, 1 thread", f"{took:.1f} s", "at most 60 s", is_there and took <= 60)
+    told = "parquet to page, 1,000,000 x 30 (10 categories of 20 values)"
+    yield Figure(f"{told}, 1 thread", f"{took:.1f} s", "at most 60 s", is_there and took <= 60)
     peak = used.ru_maxrss * 1024
     yield Figure(
         "peak memory of the whole process, as a multiple of the file",
@@ -658,10 +658,9 @@ def commit() -> str:
 
 def table(figures: list[Figure]) -> str:
     verdict = {True: "yes", False: "**no**", None: "not measured"}
-    lines = ["| quantity | measured | target | met | detail |", "|---|---|---|---|---|"]
+    lines = ["| what | got | asked | holds | detail |", "|---|---|---|---|---|"]
     lines += [
-        f"| {f.quantity} | {f.measured} | {f.target} | {verdict[f.is_met]} | {f.detail} |"
-        for f in figures
+        f"| {f.what} | {f.got} | {f.asked} | {verdict[f.holds]} | {f.detail} |" for f in figures
     ]
     return "\n".join(lines)
 
