@@ -32,24 +32,24 @@ ALONE = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what has no result yet, and write the page; return the exit status."""
-    options = _parser().parse_args(arguments)
-    setup = (Setup.quick if options.quick else Setup)(options.data)
-    setup = setup if options.seeds is None else replace(setup, n_seeds=options.seeds)
-    page = options.report or options.out / options.page
+    asked = _parser().parse_args(arguments)
+    setup = (Setup.quick if asked.quick else Setup)(asked.data)
+    setup = setup if asked.seeds is None else replace(setup, n_seeds=asked.seeds)
+    page = asked.report or asked.out / asked.page
     try:
-        if options.page in ALONE:
-            write_alone, n_seeds = ALONE[options.page]
-            n_seeds = options.seeds or (1 if options.quick else n_seeds)
-            page = write_alone(options.data, page.with_suffix(".md"), n_seeds, setup.max_rows)
+        if asked.page in ALONE:
+            write_alone, n_seeds = ALONE[asked.page]
+            n_seeds = asked.seeds or (1 if asked.quick else n_seeds)
+            page = write_alone(asked.data, page.with_suffix(".md"), n_seeds, setup.max_rows)
             print(f"wrote {page}")
             return 0
-        plan, write = PAGES[options.page]
+        plan, write = PAGES[asked.page]
         store = run_jobs(
             plan(setup),
             setup.folder,
-            options.out,
-            n_workers=options.n_jobs,
-            time_limit=options.time_limit,
+            asked.out,
+            n_workers=asked.n_jobs,
+            time_limit=asked.time_limit,
             observer=_show,
         )
         written = write(store, setup, page.with_suffix(".md"))  # its figures have the bare name
@@ -57,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"experiments: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        message = f"interrupted; what is done is kept in {options.out}: run it again to go on"
-        print(f"experiments: {message}", file=sys.stderr)
+        told = f"interrupted; what is done is kept in {asked.out}: run it again to go on"
+        print(f"experiments: {told}", file=sys.stderr)
         return 130
     print(f"wrote {written[0]}")
     return 0

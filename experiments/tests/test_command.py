@@ -55,9 +55,9 @@ def test_the_options_arrive(tmp_path, data, capsys, monkeypatch):
     out = tmp_path / "out"
     options = ["--data", data, "--seeds", 2, "--n-jobs", 2, "--out", out, "--quick"]
     assert call("results", *options) == 0
-    printed = capsys.readouterr()
-    assert printed.out == f"wrote {out / 'results.md'}\n"
-    assert printed.err == ""  # no progress: this is no terminal
+    told = capsys.readouterr()
+    assert told.out == f"wrote {out / 'results.md'}\n"
+    assert told.err == ""  # no progress: this is no terminal
     known = Store(out / "results.jsonl").known()
     assert {(job.dataset, job.max_rows) for job in known} == {("some", 1000)}
     assert {job.seed for job in known} == {0, 1}
@@ -80,11 +80,11 @@ def test_bad_places_are_one_line(tmp_path, data, capsys):
             (["--data", data, "--out", tmp_path], "not a results file"),
         ):
             assert call(page, *options) == 2
-            printed = capsys.readouterr()
-            assert printed.out == ""
-            assert printed.err.startswith("experiments: ")
-            assert printed.err.count("\n") == 1
-            assert message in printed.err
+            told = capsys.readouterr()
+            assert told.out == ""
+            assert told.err.startswith("experiments: ")
+            assert told.err.count("\n") == 1
+            assert message in told.err
     assert not out.exists()
     assert (tmp_path / "results.jsonl").read_text(encoding="utf-8") == "mine\n"
 
@@ -105,13 +105,13 @@ def test_options_have_bounds(capsys):
 
 def test_progress_is_for_terminals(monkeypatch, made):
     for is_terminal in (True, False):
-        terminal = io.StringIO()
-        terminal.isatty = lambda is_terminal=is_terminal: is_terminal
-        monkeypatch.setattr(sys, "stderr", terminal)
+        told = io.StringIO()
+        told.isatty = lambda is_terminal=is_terminal: is_terminal
+        monkeypatch.setattr(sys, "stderr", told)
         command._show(Progress(0, 9, 0.0))
         command._show(Progress(3, 9, 0.5, made.job(dataset="some"), "done"))
-        assert ("3/9 fits, 50 %  HMMC on some" in terminal.getvalue()) == is_terminal
-        assert is_terminal or terminal.getvalue() == ""
+        assert ("3/9 fits, 50 %  HMMC on some" in told.getvalue()) == is_terminal
+        assert is_terminal or told.getvalue() == ""
 
 
 @pytest.mark.long
@@ -153,8 +153,8 @@ def test_an_interrupt_keeps_results_and_leaves_no_process(tmp_path, to_all):
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
     assert stdout == ""
-    message = f"interrupted; what is done is kept in {out}: run it again to go on"
-    assert stderr == f"experiments: {message}\n"
+    told = f"interrupted; what is done is kept in {out}: run it again to go on"
+    assert stderr == f"experiments: {told}\n"
     assert len(Store(results).known()) >= 3
     give_up = time.monotonic() + 10.0
     while group_is_running(process.pid) and time.monotonic() < give_up:
