@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, final
@@ -117,17 +118,6 @@ def _from_sklearn(name: str) -> Fit:
     return fit
 
 
-def _flat(make: Callable[..., Any]) -> Fit:
-    """Return a method that makes all clusters in one split."""
-
-    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
-        model = make(job.n_clusters, random_state=job.seed, **settings)
-        taxonomy: Taxonomy = model.fit(X).taxonomy_
-        return taxonomy
-
-    return fit
-
-
 def _spectral(n_clusters: int, **settings: Any) -> HierarchicalSpectral:
     return HierarchicalSpectral(n_clusters, branching=n_clusters, **settings)
 
@@ -143,11 +133,14 @@ def _bottom_up(
     return Method(name, "bottom-up", fit, is_random=False, branches=False, cost=90.0)
 
 
-def _top_down(make: Callable[..., Any], **fixed: Any) -> Fit:
+def _estimator(make: Callable[..., Any], **fixed: Any) -> Fit:
+    """Return the fit of an estimator, with the branching of the job where it has one."""
+    has_branching = "branching" in signature(make).parameters
+
     def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
-        given = {"branching": job.branching, "random_state": job.seed, **fixed, **settings}
-        model = make(job.n_clusters, **given)
-        taxonomy: Taxonomy = model.fit(X).taxonomy_
+        shape = {"branching": job.branching} if has_branching else {}
+        options = {"random_state": job.seed, **shape, **fixed, **settings}
+        taxonomy: Taxonomy = make(job.n_clusters, **options).fit(X).taxonomy_
         return taxonomy
 
     return fit
@@ -191,7 +184,7 @@ def _grid(fixed: Settings, **choices: tuple[float, ...]) -> tuple[Settings, ...]
 
 def _papers(name: str, penalty: str, **choices: tuple[float, ...]) -> Method:
     """Return a variant of the paper's method: its settings are chosen by the labels."""
-    fit, grid = _top_down(HMMC, penalty=penalty), _grid(PAPER, **choices)
+    fit, grid = _estimator(HMMC, penalty=penalty), _grid(PAPER, **choices)
     return Method(name, "ours", fit, grid, has_default=False, cost=0.3)
 
 
@@ -202,25 +195,25 @@ METHODS = {
     method.name: method
     for method in (
         Method("KM", "flat", _from_sklearn("KMeans"), _TEN, branches=False, cost=15.0),
-        Method("SC", "flat", _flat(_spectral), branches=False, cost=40.0),
-        Method("MMC", "flat", _flat(MMC), _FLAT, branches=False, cost=6.0),
+        Method("SC", "flat", _estimator(_spectral), branches=False, cost=40.0),
+        Method("MMC", "flat", _estimator(MMC), _FLAT, branches=False, cost=6.0),
         _bottom_up("SL", "single"),
         _bottom_up("AL", "average"),
         _bottom_up("CL", "complete"),
         _bottom_up("Ward", "ward"),
         Method("BKM", "top-down", _from_sklearn("BisectingKMeans"), branches=False, cost=0.2),
-        Method("HKM", "top-down", _top_down(HierarchicalKMeans, criterion="compact"), _TEN),
+        Method("HKM", "top-down", _estimator(HierarchicalKMeans, criterion="compact"), _TEN),
         Method(
-            "HSC", "top-down", _top_down(HierarchicalSpectral, criterion="compact"), cost=20
+            "HSC", "top-down", _estimator(HierarchicalSpectral, criterion="compact"), cost=20
         ),
-        Method("HKM-D", "top-down", _top_down(HierarchicalKMeans), _TEN, cost=3.0),
-        Method("HSC-D", "top-down", _top_down(HierarchicalSpectral), cost=30.0),
+        Method("HKM-D", "top-down", _estimator(HierarchicalKMeans), _TEN, cost=3.0),
+        Method("HSC-D", "top-down", _estimator(HierarchicalSpectral), cost=30.0),
         _papers("HMMC", "group+exclusive", alpha=GRID, beta=GRID),
         _papers("HMMC-G", "group", alpha=GRID),
         _papers("HMMC-E", "exclusive", beta=GRID),
         _papers("HMMC-1", "l1", alpha=GRID),
         _papers("HMMC-2", "l2", alpha=GRID),
-        Method("Taxarbor", "ours", _top_down(Taxarbor), (), cost=1.0),
+        Method("Taxarbor", "ours", _estimator(Taxarbor), (), cost=1.0),
     )
 }
 """Every row of the paper's Table 1, with Ward, scikit-learn's bisecting k-means and ours."""

@@ -112,17 +112,6 @@ class KMeansSplitter:
         Which leaf is worth splitting next.
     n_init : int
         Number of starts; the one with the least squared distances is kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from experiments.baselines import KMeansSplitter
-    >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import SplitTask
-    >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
-    >>> split = KMeansSplitter().split(SplitTask(rows, (), (), n_children=2, seed=0))
-    >>> sorted(np.bincount(split.labels).tolist())
-    [2, 2]
     """
 
     criterion: Criterion = "scatter"
@@ -209,17 +198,6 @@ class SpectralSplitter:
         Neighbours per row in the graph.
     n_init : int
         Runs of k-means on the eigenvectors.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from experiments.baselines import SpectralSplitter
-    >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import SplitTask
-    >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
-    >>> task = SplitTask(rows, (), (), n_children=2, seed=0)
-    >>> sorted(np.bincount(SpectralSplitter(n_neighbors=1).split(task).labels).tolist())
-    [2, 2]
     """
 
     criterion: Criterion = "scatter"

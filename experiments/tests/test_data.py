@@ -22,25 +22,23 @@ def test_npz_numbers_its_class_names(tmp_path, made):
     X, y = made.blobs()
     data = load_dataset("some", tmp_path)
     assert np.array_equal(data.X, X)
-    assert data.X.dtype == np.float32
-    whole = made.data(tmp_path, "half", X=np.asfortranarray(X, dtype=np.float16))
-    assert load_dataset("half", whole).X.flags.c_contiguous
-    assert load_dataset("half", whole).X.dtype == np.float32
-    assert load_dataset("half", whole).digest() != data.digest()
     assert data.y.tolist() == [made.classes[number] for number in y]
-    assert data.n_classes == 4
+    assert (data.n_classes, data.truth.names) == (4, made.classes)
     assert data.feature_names == ("v", "w", "x", "y", "z")
-    assert data.truth.names == made.classes
+    made.data(tmp_path, "half", X=np.asfortranarray(X, dtype=np.float16))
+    half = load_dataset("half", tmp_path)
+    assert half.X.flags.c_contiguous
+    assert half.X.dtype == data.X.dtype == np.float32
+    assert half.digest() != data.digest()
 
 
 def test_npz_without_class_names_has_the_labels_themselves(tmp_path, made):
     X = made.blobs()[0][:3]
     for name, y in (("words", LABELS), ("numbers", np.array([3, 1, 3]))):
-        names = [str(one) for one in y]
-        made.data(
-            tmp_path, name, X=X, y=y, class_names=None, of_tree=[*sorted(set(names)), "z"]
-        )
-        assert load_dataset(name, tmp_path).y.tolist() == names
+        labels = y.astype(str).tolist()
+        tree = [*sorted(set(labels)), "z"]
+        made.data(tmp_path, name, X=X, y=y, class_names=None, of_tree=tree)
+        assert load_dataset(name, tmp_path).y.tolist() == labels
         assert load_dataset(name, tmp_path).feature_names is None
 
 

@@ -116,12 +116,8 @@ def test_every_method_makes_a_tree(name, made):
 
 def test_bottom_up_is_scipys_and_k_means_scikit_learns(made):
     X, _ = made.blobs(60)
-    for name, method in {
-        "SL": "single",
-        "AL": "average",
-        "CL": "complete",
-        "Ward": "ward",
-    }.items():
+    linkages = {"SL": "single", "AL": "average", "CL": "complete", "Ward": "ward"}
+    for name, method in linkages.items():
         expected = fcluster(linkage(X, method), 7, criterion="maxclust")
         assert same_partition(grow(made, name, X, 7, {}).cut(7), expected)
     for name, model in (("KM", KMeans(7, n_init=10)), ("BKM", BisectingKMeans(7))):
