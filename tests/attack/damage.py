@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 FORBIDDEN = "forbidden"
 """How outcomes that must not happen begin; a description follows."""
-CRASHED = "crashed or hung"
+CRASHED, HUNG = "crashed", "hung"
 MAX_SECONDS = 10.0
 """The longest that a case may take."""
 MAX_BYTES = 8 << 30
@@ -82,7 +82,7 @@ def run_in_process(call):
     process.start()
     sender.close()
     try:
-        return receiver.recv() if receiver.poll(MAX_SECONDS) else CRASHED
+        return receiver.recv() if receiver.poll(MAX_SECONDS) else HUNG
     except EOFError:
         return CRASHED
     finally:
@@ -120,15 +120,13 @@ def attack_files(samples, change, use, seed, seconds):
         allowed = {use(path) for path in Path(folder).iterdir()} | {"refused", "used in part"}
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            rng, suffix = (
-                np.random.default_rng([seed, number]),
-                [*samples][number % len(samples)],
-            )
+            rng = np.random.default_rng([seed, number])
+            suffix = [*samples][number % len(samples)]
             path = Path(folder) / f"damaged{suffix}"
             path.write_bytes(change(rng, suffix, samples[suffix]))
             outcome = run_in_process(lambda path=path: try_to_use(use, path))
-            if outcome == CRASHED and suffix.endswith("h5ad"):
-                outcomes[f"{CRASHED} in HDF5"] += 1  # which only HDF5 can prevent
+            if outcome in (CRASHED, HUNG) and suffix.endswith("h5ad"):
+                outcomes[f"{outcome} in HDF5"] += 1  # which only HDF5 can prevent
             elif outcome in allowed:
                 outcomes[outcome] += 1
             else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.attack.damage import FORBIDDEN, run_command, run_in_process
+from tests.attack.damage import FORBIDDEN, HUNG, run_command, run_in_process
 
 N_ROWS = 3000
 COMMAND = "fit data.csv -k 4 -o out.taxarbor --labels out.csv --report out.html --force"
@@ -46,6 +46,7 @@ def attack(seed, seconds):
                 Path(name).write_bytes(b"old")
             code = run_in_process(partial(run_interrupted, rng.uniform(0.001, duration)))
             bad = [str(path) for path in Path().glob(".taxarbor-*")]  # drafts that are left
+            bad += ["it hung"] if code == HUNG else []
             for name, is_complete in IS_COMPLETE.items():
                 if Path(name).read_bytes() != b"old" and not is_complete(Path(name)):
                     bad.append(name)
