@@ -17,13 +17,48 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_info
 
 from experiments.baselines import MMC, HierarchicalKMeans, HierarchicalSpectral
-from taxarbor import HMMC, GrowthWarning, make_planted_tree
+from taxarbor import HMMC, GrowthWarning, load_animals, make_planted_tree
 from taxarbor.exchange import to_json
 
 BOTH = [HierarchicalKMeans, HierarchicalSpectral]
 CRITERIA = ("scatter", "compact")
 HERE = Path(__file__).resolve()
 FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[4] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def planted():
+    """A planted tree of eight leaves, 600 rows, 20 features."""
+    return make_planted_tree(600, random_state=1)
+
+
+@pytest.fixture(scope="session")
+def data(planted):
+    """Read-only float64 arrays by name."""
+    cloud = np.random.default_rng(0).standard_normal((500, 8))
+    arrays = {"planted": planted.X, "animals": load_animals().X, "cloud": cloud}
+    arrays = {name: np.array(X, dtype=np.float64) for name, X in arrays.items()}
+    for X in arrays.values():
+        X.flags.writeable = False
+    return arrays
+
+
+@pytest.fixture(scope="session", name="X")
+def planted_rows(data):
+    """The rows of the planted tree."""
+    return data["planted"]
+
+
+def as_kind(X, kind):
+    """Return data as another kind: "float32 csr", "float64 dense", ..."""
+    dtype, layout = kind.split()
+    array = X.astype(dtype)
+    return sparse.csr_array(array) if layout == "csr" else array
+
+
+def inner(tree):
+    """Return the nodes that were split."""
+    return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
 
 
 @pytest.fixture(params=BOTH)
@@ -38,7 +73,7 @@ def fit(kind, X, n_clusters=8, **parameters):
 # ---- growth ----
 
 
-def test_scores_and_which_leaf_is_split_next(data, inner, kind):
+def test_scores_and_which_leaf_is_split_next(data, kind):
     """By hand; and of all that wait, the highest."""
     for name in ("planted", "animals", "cloud"):
         X = data[name]
@@ -61,7 +96,7 @@ def test_scores_and_which_leaf_is_split_next(data, inner, kind):
                 done.add(split_at[step])
 
 
-def test_a_smaller_tree_is_the_larger_one_pruned(data, inner, kind):
+def test_a_smaller_tree_is_the_larger_one_pruned(data, kind):
     for name in ("planted", "cloud"):
         for criterion in CRITERIA:
             for branching in (2, 3):
@@ -117,7 +152,7 @@ def test_bad_parameters(X, kind):
 # ---- k-means ----
 
 
-def test_clusters_far_apart_are_found(as_kind):
+def test_clusters_far_apart_are_found():
     """And flat, they are scikit-learn's."""
     rng = np.random.default_rng(3)
     truth = rng.permutation(np.repeat(np.arange(12), np.arange(20, 80, 5)))
@@ -198,7 +233,7 @@ def test_more_neighbors_make_another_graph(data):
     assert fit(HierarchicalSpectral, X[:30], 3, n_neighbors=500).taxonomy_.tree.n_leaves == 3
 
 
-def test_predict_is_the_nearest_mean_at_each_node(data, as_kind):
+def test_predict_is_the_nearest_mean_at_each_node(data):
     X = data["cloud"]
     for layout in ("float64 dense", "float64 csr", "float32 dense", "float32 csr"):
         model = fit(HierarchicalSpectral, as_kind(X, layout), 6)

@@ -22,7 +22,8 @@ from experiments.baselines._splitters import (
     neighbor_graph,
 )
 from taxarbor._types import Status
-from taxarbor.split import Refusal
+from taxarbor.rows import as_rows
+from taxarbor.split import Refusal, SplitTask
 from taxarbor.split._starts import far_rows
 
 KINDS = ("dense", "sparse")
@@ -33,6 +34,30 @@ MODULE = "experiments.baselines._splitters"
 
 def rng_of(seed=0):
     return np.random.default_rng(seed)
+
+
+def draw(n_children, *, n_rows=150, n_features=6, distance=3.0, dtype="float64", seed=0):
+    """Return K clouds of rows, some of their features noise."""
+    rng = np.random.default_rng(seed)
+    middles = np.zeros((n_children, n_features))
+    middles[:, : n_features - 2] = rng.normal(size=(n_children, n_features - 2))
+    X = rng.normal(size=(n_rows, n_features))
+    X += distance * middles[rng.integers(0, n_children, n_rows)] + 5.0
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def rows_of(X, kind="dense", n_threads=1):
+    return as_rows(csr_array(X) if kind == "sparse" else X, n_threads=n_threads)
+
+
+def task_of(rows, n_children, seed=0):
+    return SplitTask(rows, (), (), n_children, seed, rows.center)
+
+
+def same_partition(labels, others):
+    """Return whether two labellings divide the rows alike."""
+    pairs = set(zip(labels.tolist(), others.tolist(), strict=True))
+    return len(pairs) == len(set(labels.tolist())) == len(set(others.tolist()))
 
 
 # ---- k-means ----
@@ -54,7 +79,7 @@ def is_fixed_point(X, labels, K):
     return bool((own - distances.min(axis=1)).max() <= 1e-5 * distances.max())
 
 
-def test_scikit_learn_from_the_same_centers(draw, rows_of):
+def test_scikit_learn_from_the_same_centers():
     for K in (2, 3, 6):
         for distance in (0.0, 1.0, 5.0):
             for seed in range(3):
@@ -70,7 +95,7 @@ def test_scikit_learn_from_the_same_centers(draw, rows_of):
                     np.testing.assert_array_equal(split.labels, oracle.labels_)
 
 
-def test_k_means_ends_in_a_fixed_point_and_never_rises(draw, rows_of, task_of):
+def test_k_means_ends_in_a_fixed_point_and_never_rises():
     for kind, dtype in ALL_KINDS:
         for K in (2, 5):
             for offset in (0.0, 1e4):
@@ -89,7 +114,7 @@ def test_k_means_ends_in_a_fixed_point_and_never_rises(draw, rows_of, task_of):
             assert trace[0] > trace[-1] > 0.0
 
 
-def test_the_best_of_the_starts_is_kept(draw, rows_of, task_of):
+def test_the_best_of_the_starts_is_kept():
     for kind in KINDS:
         rows = rows_of(draw(6, distance=2.0), kind)
         rng = rng_of(3)
@@ -107,7 +132,7 @@ def test_the_best_of_the_starts_is_kept(draw, rows_of, task_of):
     ("constant", "limit", "status"),
     [("TOLERANCE", 0.02, Status.SETTLED), ("MAX_STEPS", 4, Status.ITERATION_LIMIT)],
 )
-def test_stopped_early(monkeypatch, draw, rows_of, task_of, constant, limit, status):
+def test_stopped_early(monkeypatch, constant, limit, status):
     """Labels follow the rule all the same, and the objective is not far from theirs."""
     monkeypatch.setattr(f"{MODULE}.{constant}", limit)
     for kind, dtype in ALL_KINDS:
@@ -123,7 +148,7 @@ def test_stopped_early(monkeypatch, draw, rows_of, task_of, constant, limit, sta
             assert status is Status.SETTLED or len(split.info.trace) == 4
 
 
-def test_k_means_of_unusual_rows(draw, rows_of, task_of):
+def test_k_means_of_unusual_rows():
     for kind, dtype in ALL_KINDS:
         X = draw(1, dtype=dtype)
         X[17] += 1e5  # an outlier is a child
@@ -178,7 +203,7 @@ def assert_nearest(X, neighbors, slack):
 
 
 @pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
-def test_nearest_rows_are_those_of_all_distances(rows_of, kind, dtype):
+def test_nearest_rows_are_those_of_all_distances(kind, dtype):
     slack = 1e-6 if dtype == "float32" else 1e-13
     for n_neighbors, n_threads in ((1, 1), (5, 2), (119, 1)):
         X = scattered(120).astype(dtype)
@@ -191,7 +216,7 @@ def test_nearest_rows_are_those_of_all_distances(rows_of, kind, dtype):
 
 
 @pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
-def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(rows_of, kind, dtype):
+def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(kind, dtype):
     for copies in (2, 4, 9):
         X = np.repeat(scattered(25), copies, axis=0).astype(dtype)
         distances, positions = find_neighbors(rows_of(X, kind), 5)
@@ -201,7 +226,7 @@ def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(rows_of, kind, dtype)
 
 
 @pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
-def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(rows_of, kind, dtype):
+def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(kind, dtype):
     # scikit-learn shares out the work in another way where there are few rows per thread.
     for side in (25, 40, 50, 60):
         X = np.argwhere(np.ones((side, side))).astype(dtype, order="C")  # many equally far
@@ -216,7 +241,7 @@ def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(rows_of, kind
 # ---- the graph ----
 
 
-def test_weights_of_the_graph(draw, rows_of):
+def test_weights_of_the_graph():
     for kind, dtype in ALL_KINDS:
         X = draw(3, n_rows=80, dtype=dtype)
         D = np.linalg.norm(X[:, None].astype(np.float64) - X, axis=2)
@@ -251,7 +276,7 @@ def rings(n_inner, n_outer, radius=3.0):
     return np.ascontiguousarray(X[order]), truth[order]
 
 
-def test_rings_are_told_apart(rows_of, task_of, same_partition):
+def test_rings_are_told_apart():
     for n_inner, n_outer in ((60, 90), (150, 300), (600, 900)):
         X, truth = rings(n_inner, n_outer)
         for kind, dtype in ALL_KINDS:
@@ -268,14 +293,14 @@ def test_rings_are_told_apart(rows_of, task_of, same_partition):
         assert 0.0 < split.objective < 0.1
 
 
-def test_a_line_is_cut_into_intervals(rows_of, task_of):
+def test_a_line_is_cut_into_intervals():
     X = np.sort(rng_of().random(150))[:, None] + np.arange(150)[:, None]
     split = SpectralSplitter().split(task_of(rows_of(X), 3))
     assert np.count_nonzero(np.diff(split.labels)) == 2
     assert np.bincount(split.labels).min() > 20
 
 
-def test_far_rows_are_a_part(draw, rows_of, task_of, same_partition):
+def test_far_rows_are_a_part():
     """Their similarities vanish: the least weight keeps them in the graph.
 
     It then has two eigenvalues of 1, but for rounding; both vectors must be found.
@@ -324,7 +349,7 @@ def test_pieces_are_parts():
     assert are_ordered(divide_graph(graph, 3, 1, rng_of()).labels, 3)
 
 
-def test_more_pieces_than_parts_go_together_by_where_they_are(rows_of, same_partition):
+def test_more_pieces_than_parts_go_together_by_where_they_are():
     piece = rng_of().permutation(np.repeat(np.arange(5, dtype=np.int32), 9))
     X = np.c_[np.array([0.0, 10.0, 100.0, 120.0, 400.0])[piece], np.ones(45)]
     for kind in KINDS:
@@ -334,7 +359,7 @@ def test_more_pieces_than_parts_go_together_by_where_they_are(rows_of, same_part
             assert split.objective == 0.0
 
 
-def test_too_few_pieces(same_partition):
+def test_too_few_pieces():
     """The largest is cut until there are enough parts; the others stay whole."""
     for sizes in ((40,), (12, 40), (40, 12, 9)):
         graph, piece = random_graph(*sizes)
@@ -350,7 +375,7 @@ def test_too_few_pieces(same_partition):
             assert split.objective > 0.0
 
 
-def test_rows_without_edges_between_them(draw, rows_of, task_of, same_partition):
+def test_rows_without_edges_between_them():
     truth = np.arange(90) % 3
     rows = rows_of(draw(1, n_rows=90) + 1e3 * truth[:, None])
     assert same_partition(SpectralSplitter().split(task_of(rows, 3)).labels, truth)
@@ -382,7 +407,7 @@ def test_the_objective_is_what_relaxation_allows():
     assert len(divide_graph(graph, 150, 1, rng_of()).labels) == MAX_DENSE + 20
 
 
-def test_a_valley_is_where_a_graph_is_cut(same_partition):
+def test_a_valley_is_where_a_graph_is_cut():
     for n_left, n_right in ((30, 50), (MAX_DENSE // 2, 150), (400, 200)):
         for seed in range(3):
             graph, side = random_graph(n_left, n_right, seed=seed)
@@ -394,7 +419,7 @@ def test_a_valley_is_where_a_graph_is_cut(same_partition):
             assert same_partition(cut.labels, side)
 
 
-def test_eigenvectors_that_are_not_found(monkeypatch, draw, rows_of, task_of):
+def test_eigenvectors_that_are_not_found(monkeypatch):
     def give_up(graph, k, **options):
         raise ArpackNoConvergence("No convergence (9 iterations)", np.empty(0), np.empty(0))
 
@@ -405,7 +430,7 @@ def test_eigenvectors_that_are_not_found(monkeypatch, draw, rows_of, task_of):
     assert "eigenvectors of its graph were not found" in refused.reason
 
 
-def test_parameters_of_the_spectral_splitter(draw, rows_of, task_of):
+def test_parameters_of_the_spectral_splitter():
     task = task_of(rows_of(draw(4, distance=6.0)), 4)
     one, many = (SpectralSplitter(n_init=n).split(task) for n in (1, 20))
     assert one.objective == many.objective  # that of the eigenvalues
@@ -429,7 +454,7 @@ def everything(split):
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
-def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
+def test_a_split_depends_on_its_task_alone(splitter):
     for kind in KINDS:
         for K, n_rows in ((2, 70), (5, 500)):  # below and above MAX_DENSE
             X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
@@ -445,7 +470,7 @@ def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
-def test_dense_and_sparse_agree(draw, rows_of, task_of, same_partition, splitter):
+def test_dense_and_sparse_agree(splitter):
     for K in (2, 3, 5):
         X = draw(K, distance=0.5, n_rows=180)
         dense, csr = (splitter.split(task_of(rows_of(X, kind), K)) for kind in KINDS)
@@ -454,7 +479,7 @@ def test_dense_and_sparse_agree(draw, rows_of, task_of, same_partition, splitter
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
-def test_few_or_equal_rows_are_refused(draw, rows_of, task_of, same_partition, splitter):
+def test_few_or_equal_rows_are_refused(splitter):
     for kind, dtype in ALL_KINDS:
         for K in (2, 3, 5):
             few = rows_of(draw(K, n_rows=2 * K - 1, dtype=dtype), kind)
@@ -469,7 +494,7 @@ def test_few_or_equal_rows_are_refused(draw, rows_of, task_of, same_partition, s
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
-def test_equal_rows_stay_together(rows_of, task_of, splitter):
+def test_equal_rows_stay_together(splitter):
     X = (np.random.default_rng(3).random((120, 4)) < 0.4).astype(float)
     group = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
     for K in (2, 3, 5):
