@@ -21,7 +21,7 @@ help:
 	@echo "make oldest      the test suite with the lowest versions that are declared, in .venv-oldest"
 	@echo "make newest      the test suite with the newest versions there are, in .venv-newest"
 	@echo "make sanitize    the kernels under AddressSanitizer and UBSan, tested and fuzzed"
-	@echo "make attack      bad files, models, names, data, Ctrl-C: docs/reliability.md, four minutes"
+	@echo "make attack      damaged files and models, hostile names, Ctrl-C: docs/reliability.md"
 	@echo "make coverage    the test suite, with the branches that it does not reach"
 	@echo "make docs        the documentation, docs/_build/html/index.html"
 	@echo "make bench       the speed table, docs/speed.md"

@@ -96,18 +96,18 @@ def few_features(K: int) -> Any:
     return taxarbor.Taxarbor(9, branching=K, max_features=3, novelty=4.0)
 
 
-def digest(model: Any) -> str:
+def digest_model(model: Any) -> str:
     """Return a digest of all that a fit decided."""
-    tree = model.hierarchy_
-    found = hashlib.sha256()
+    tree = model.taxonomy_.tree
+    digest = hashlib.sha256()
     parts = [model.labels_.astype(np.int64), tree.parents.astype(np.int64), tree.objective]
     rules = [rule for rule in tree.rules if rule is not None]
     for rule in rules:
         parts += [rule.weights, rule.center, rule.offsets]
     for part in parts:
-        found.update(str((part.dtype, part.shape)).encode())
-        found.update(np.ascontiguousarray(part).tobytes())
-    return found.hexdigest()[:16]
+        digest.update(str((part.dtype, part.shape)).encode())
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def main() -> int:
@@ -117,10 +117,10 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="replace the digests")
     arguments = parser.parse_args()
     known = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
-    found, wrong = {}, []
+    digests, wrong = {}, []
     for name in ("animals",) if arguments.quick else arguments.only:
         if name != "animals" and not (DATA / f"{name}.npz").exists():
-            print(f"{name}: not there, left out")
+            print(f"{name}: no such file, skipped")
             continue
         for case, model, X in cases(name):
             both = []
@@ -128,15 +128,15 @@ def main() -> int:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     model.set_params(random_state=0, n_jobs=threads).fit(X)
-                both.append(digest(model))
-            found[case] = both[0]
+                both.append(digest_model(model))
+            digests[case] = both[0]
             if both[0] != both[1] or (not arguments.write and known.get(case) != both[0]):
                 wrong.append(case)
                 print(f"DIFFERS {case}: {' '.join(both)}, known {known.get(case)}", flush=True)
     if arguments.write:
-        text = json.dumps(known | found, indent=0, sort_keys=True)
+        text = json.dumps(known | digests, indent=0, sort_keys=True)
         DIGESTS.write_text(text + "\n", encoding="utf-8")
-    print(f"{len(found)} fits, {len(wrong)} of them different")
+    print(f"{len(digests)} fits, {len(wrong)} of them different")
     return bool(wrong)
 
 

@@ -5,7 +5,7 @@
 
 Each contestant has a process of its own, one at a time. What was measured is a line of the
 cache file, and is not measured again: a run can be done in pieces, and the page is written from
-all of them. A contestant that does not end in time is said to take longer than that.
+all of them. A contestant that does not end in time is reported to take longer than that.
 """
 
 import argparse
@@ -29,8 +29,8 @@ from scale_data import Table
 from taxarbor import Taxarbor
 
 HERE = Path(__file__).resolve().parent
-FEWEST = 1_000_000_000
-"""Bytes that the process must have: packages and samples take some, whatever the rows."""
+MIN_BYTES = 1_000_000_000
+"""Bytes that a process needs for packages and samples, whatever the rows."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,15 @@ def run_job(job: Job, folder: Path) -> dict[str, Any]:
 
 
 def disk_limit(table: Table) -> int:
-    """Return how many bytes a process may have: half of what the data take."""
-    return max(FEWEST, table.n_bytes // 2)
+    """Return the bytes that a process may have: half of what the data take."""
+    return max(MIN_BYTES, table.n_bytes // 2)
 
 
 def fit_from_disk(table: Table) -> dict[str, Any]:
     """Fit an array in a file under a limit on the process's own data."""
     limit = disk_limit(table)
     outcome = scale_contest.ours_from_array(table, limit)
-    return scale_contest.told_of(table, outcome) | {"limit": limit, "data": table.n_bytes}
+    return scale_contest.describe(table, outcome) | {"limit": limit, "data": table.n_bytes}
 
 
 def alternate_threads(n_rows: int) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def alternate_threads(n_rows: int) -> dict[str, Any]:
 def measure_overheads() -> dict[str, Any]:
     """Time tasks that do nothing, and the hashes of rows."""
     with scale_contest.cluster() as client:
-        found = scale_model.measure_overheads(client)
-    return found | {"draw": scale_model.measure_draw()}
+        overheads = scale_model.measure_overheads(client)
+    return overheads | {"draw": scale_model.measure_draw()}
 
 
 # In the process that starts them
@@ -197,12 +197,12 @@ def main() -> None:
         is_asked = arguments.only is None or {job.name, job.key} & set(arguments.only)
         if not is_asked or (job.key in known and not arguments.again):
             continue
-        found = measure(job, arguments)
+        result = measure(job, arguments)
         stamp = {"key": job.key, "commit": scale_page.commit(), "machine": scale_page.machine()}
-        known[job.key] = stamp | found
+        known[job.key] = stamp | result
         with arguments.cache.open("a", encoding="utf-8") as file:
             file.write(json.dumps(known[job.key]) + "\n")
-        print(job.key, json.dumps(found), flush=True)
+        print(job.key, json.dumps(result), flush=True)
     page = scale_page.page(known, arguments.rows)
     if arguments.write:
         arguments.write.write_text(page, encoding="utf-8")

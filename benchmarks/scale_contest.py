@@ -22,9 +22,9 @@ import numpy as np
 from scale_data import N_FEATURES, SOURCES, Table
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor import Taxarbor
-from taxarbor.hierarchy import Hierarchy, HierarchyBuilder
+from taxarbor import Taxarbor, Taxonomy
 from taxarbor.metrics import score_hierarchy
+from taxarbor.tree import Tree, TreeBuilder
 
 N_CLUSTERS = 64
 N_SCORED = 1_000_000
@@ -49,10 +49,10 @@ def family(root: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             below.setdefault(_status(int(entry.name), "PPid"), []).append(int(entry.name))
-    found = [root]
-    for pid in found:
-        found += below.get(pid, [])
-    return found
+    pids = [root]
+    for pid in pids:
+        pids += below.get(pid, [])
+    return pids
 
 
 def _status(pid: int, name: str) -> int:
@@ -100,14 +100,14 @@ class Outcome:
         self.seconds = time.perf_counter() - begun
         self.peak = peak_bytes()
 
-    def take(self, tree: Hierarchy, labels: np.ndarray) -> None:
+    def take(self, tree: Tree, labels: np.ndarray) -> None:
         """Keep a tree whose leaves are numbered from left to right."""
         inner = sorted(set(range(tree.n_nodes)) - set(tree.leaves.tolist()), key=_born_in(tree))
         self.splits = [(node, tree.children(node)) for node in inner]
         self.leaves, self.labels = tree.leaves.tolist(), labels
 
 
-def _born_in(tree: Hierarchy) -> Callable[[int], int]:
+def _born_in(tree: Tree) -> Callable[[int], int]:
     return lambda node: int(tree.birth[tree.children(node)[0]])
 
 
@@ -117,7 +117,7 @@ def head(table: Table) -> np.ndarray:
 
 def fingerprint(model: Taxarbor, table: Table) -> dict[str, str]:
     """Return what is equal for equal trees: of its rules, its sizes and the labels of rows."""
-    tree = model.hierarchy_
+    tree = model.taxonomy_.tree
     rules = [
         part
         for rule in tree.rules
@@ -130,15 +130,15 @@ def fingerprint(model: Taxarbor, table: Table) -> dict[str, str]:
 
 
 def _hash(arrays: Sequence[np.ndarray]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for array in arrays:
         wide = np.float64 if array.dtype.kind == "f" else np.int64
-        found.update(np.ascontiguousarray(array, dtype=wide).tobytes())
-    return found.hexdigest()[:16]
+        digest.update(np.ascontiguousarray(array, dtype=wide).tobytes())
+    return digest.hexdigest()[:16]
 
 
-def _finished(outcome: Outcome, model: Taxarbor, table: Table) -> Outcome:
-    outcome.take(model.hierarchy_, np.asarray(model.predict(head(table))))
+def _finish(outcome: Outcome, model: Taxarbor, table: Table) -> Outcome:
+    outcome.take(model.taxonomy_.tree, np.asarray(model.predict(head(table))))
     outcome.detail |= {"tree": fingerprint(model, table)}
     return outcome
 
@@ -150,7 +150,7 @@ def ours_in_memory(table: Table, n_jobs: int) -> Outcome:
     model = Taxarbor(N_CLUSTERS, random_state=0, n_jobs=n_jobs)
     with outcome.fitting():
         model.fit(X)
-    return _finished(outcome, model, table)
+    return _finish(outcome, model, table)
 
 
 def ours_from_parquet(table: Table) -> Outcome:
@@ -158,7 +158,7 @@ def ours_from_parquet(table: Table) -> Outcome:
     model = Taxarbor(N_CLUSTERS, random_state=0, n_jobs=2, encoder=None)
     with outcome.fitting():
         model.fit(str(table.parquet))
-    return _finished(outcome, model, table)
+    return _finish(outcome, model, table)
 
 
 def ours_from_array(table: Table, limit: int) -> Outcome:
@@ -168,13 +168,13 @@ def ours_from_array(table: Table, limit: int) -> Outcome:
         for _ in range(2):
             read_file(table.array)
     model = Taxarbor(N_CLUSTERS, random_state=0, n_jobs=2)
-    with outcome.fitting(), limited(limit):
+    with outcome.fitting(), limit_memory(limit):
         model.fit(str(table.array))
-    return _finished(outcome, model, table)
+    return _finish(outcome, model, table)
 
 
 @contextmanager
-def limited(limit: int) -> Iterator[None]:
+def limit_memory(limit: int) -> Iterator[None]:
     """Let this process have no more data than that.
 
     What is mapped from a file does not count; it does in the peak, which is measured.
@@ -263,7 +263,7 @@ def ours_on_dask(table: Table) -> Outcome:
         with counting(client, outcome), outcome.fitting():
             model.fit(rows)
         outcome.detail["partitions"] = rows.npartitions
-        return _finished(outcome, model, table)
+        return _finish(outcome, model, table)
 
 
 def dask_ml(table: Table) -> Outcome:
@@ -287,12 +287,12 @@ def dask_ml(table: Table) -> Outcome:
 
 def nearest(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the number of the centre nearest to each row."""
-    found = np.empty(len(X), dtype=np.int64)
+    labels = np.empty(len(X), dtype=np.int64)
     halves = 0.5 * np.square(centers).sum(axis=1)
     for first in range(0, len(X), 65536):
         part = X[first : first + 65536]
-        found[first : first + 65536] = np.argmax(part @ centers.T - halves, axis=1)
-    return found
+        labels[first : first + 65536] = np.argmax(part @ centers.T - halves, axis=1)
+    return labels
 
 
 def sklearn_bisecting(table: Table) -> Outcome:
@@ -306,7 +306,7 @@ def sklearn_bisecting(table: Table) -> Outcome:
     model = BisectingKMeans(N_CLUSTERS, random_state=0)
     with outcome.fitting():
         model.fit(X)
-    tree = from_sklearn(model)
+    tree = from_sklearn(model).tree
     outcome.take(tree, tree.labels[:N_SCORED])
     return outcome
 
@@ -393,12 +393,12 @@ def _take_spark_tree(outcome: Outcome, model: Any, X: np.ndarray, folder: Path) 
     values = [nodes[leaf]["center"]["values"] for leaf in leaves]
     # Spark sends a row down the tree, to the nearer of two centres at each node.
     outcome.labels = (
-        _routed(X, nodes, splits, leaves) if splits else nearest(X, np.array(values))
+        _route(X, nodes, splits, leaves) if splits else nearest(X, np.array(values))
     )
     outcome.splits, outcome.leaves = splits, leaves
 
 
-def _routed(
+def _route(
     X: np.ndarray, nodes: dict[int, Any], splits: Splits, leaves: list[int]
 ) -> np.ndarray:
     rows = {splits[0][0]: np.arange(len(X))}
@@ -414,7 +414,7 @@ def _routed(
 
 
 def true_centers(table: Table) -> Outcome:
-    """Return what who knows the classes' means could do: the most that can be asked."""
+    """Assign rows to the nearest mean of a class: the best that can be expected."""
     outcome = Outcome()
     X, y = head(table), np.load(table.classes)[:N_SCORED]
     with outcome.fitting():
@@ -439,9 +439,9 @@ CONTESTANTS: dict[str, Callable[[Table], Outcome]] = {
 # Agreement
 
 
-def rebuilt(labels: np.ndarray, splits: Splits, leaves: Sequence[int]) -> Hierarchy:
+def rebuild_tree(labels: np.ndarray, splits: Splits, leaves: Sequence[int]) -> Tree:
     """Return a tree of rows with given leaves; splits that divide none of them are left out."""
-    builder = HierarchyBuilder(len(labels))
+    builder = TreeBuilder(len(labels))
     if not len(splits):
         _, numbers = np.unique(labels, return_inverse=True)
         if numbers.max() > 0:
@@ -473,14 +473,14 @@ def rebuilt(labels: np.ndarray, splits: Splits, leaves: Sequence[int]) -> Hierar
 
 
 def agreement(table: Table, outcome: Outcome) -> dict[str, float]:
-    """Return how well clusters and tree agree with the classes: 1 is best, 0 is chance."""
+    """Return the agreement of clusters and tree with the classes: 1 is best, 0 is chance."""
     source = SOURCES[table.kind]()
     assert source is not None
     assert outcome.labels is not None
     labels = outcome.labels
     y = np.load(table.classes, mmap_mode="r")[: len(labels)]
-    tree = rebuilt(labels, outcome.splits, outcome.leaves)
-    found = {"leaves": float(tree.n_leaves), "classes": adjusted_rand_score(y, tree.labels)}
+    tree = rebuild_tree(labels, outcome.splits, outcome.leaves)
+    scores = {"leaves": float(tree.n_leaves), "classes": adjusted_rand_score(y, tree.labels)}
     if len(outcome.splits):
         deepest = max(len(path) for path in _paths(source.truth, source.classes))
         for depth in range(1, deepest):
@@ -488,13 +488,13 @@ def agreement(table: Table, outcome: Outcome) -> dict[str, float]:
                 source.truth.ancestors_of(source.classes, depth), return_inverse=True
             )
             if 1 < len(names) < min(len(source.classes), tree.n_leaves):
-                found[f"{len(names)} groups"] = adjusted_rand_score(
+                scores[f"{len(names)} groups"] = adjusted_rand_score(
                     level[y], tree.cut(len(names))
                 )
         names_of = np.array(source.classes)[y]
-        told = score_hierarchy(tree, names_of, source.truth)
-        found |= {f"tree: {name}": value for name, value in told.items()}
-    return found
+        of_tree = score_hierarchy(Taxonomy(tree), names_of, source.truth)
+        scores |= {f"tree: {name}": value for name, value in of_tree.items()}
+    return scores
 
 
 def _paths(truth: Any, classes: Sequence[str]) -> Iterator[list[int]]:
@@ -508,10 +508,10 @@ def _paths(truth: Any, classes: Sequence[str]) -> Iterator[list[int]]:
 def contest(name: str, table: Table) -> dict[str, Any]:
     """Run one contestant in this process."""
     outcome = CONTESTANTS[name](table)
-    return told_of(table, outcome) | {"data": table.n_bytes, "features": N_FEATURES}
+    return describe(table, outcome) | {"data": table.n_bytes, "features": N_FEATURES}
 
 
-def told_of(table: Table, outcome: Outcome) -> dict[str, Any]:
+def describe(table: Table, outcome: Outcome) -> dict[str, Any]:
     return {
         "read_seconds": outcome.read_seconds,
         "seconds": outcome.seconds,

@@ -58,7 +58,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the model says of a fit, in seconds, tasks and bytes."""
+    """The prediction of the model for a fit, in seconds, tasks and bytes."""
 
     reading: float
     routing: float
@@ -75,12 +75,12 @@ class Prediction:
 
 
 def n_sampled_blocks(n_blocks: int, n_sample: int) -> float:
-    """Return how many of some equal blocks have sampled rows, on average."""
+    """Return the average number of equal blocks that have sampled rows."""
     return n_blocks * (1.0 - exp(-n_sample / n_blocks))
 
 
 def n_tasks(n_blocks: int, n_sample: int) -> int:
-    """Return how many tasks read blocks, take rows, route, and add up what was found."""
+    """Return the number of tasks that read blocks, take rows, route, and add up the results."""
     adding, left = n_blocks, n_blocks
     while left > 1:
         left = ceil(left / FAN_IN)

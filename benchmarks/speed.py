@@ -27,9 +27,9 @@ from scipy.sparse import csr_matrix, random_array
 from sklearn.cluster import BisectingKMeans
 from threadpoolctl import threadpool_limits
 
-from taxarbor import HMMC, TableWarning, Taxarbor
-from taxarbor.hierarchy import HierarchyBuilder
+from taxarbor import HMMC, TableWarning, Taxarbor, Taxonomy
 from taxarbor.metrics import score_hierarchy
+from taxarbor.tree import TreeBuilder
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[1] / "shared" / "data"))
@@ -168,7 +168,7 @@ def fit_many(n_leaves: int) -> dict[str, float]:
     return {
         "seconds": time.perf_counter() - begun,
         "extra": (peak_bytes() - before) / 1e6,
-        "leaves": model.hierarchy_.n_leaves,
+        "leaves": model.taxonomy_.tree.n_leaves,
     }
 
 
@@ -282,7 +282,7 @@ def fit_synthetic(n_rows: int) -> dict[str, float]:
     return {
         "seconds": time.perf_counter() - begun,
         "extra": (peak_bytes() - before) / X.nbytes,
-        "leaves": model.hierarchy_.n_leaves,
+        "leaves": model.taxonomy_.tree.n_leaves,
     }
 
 
@@ -398,7 +398,7 @@ def fit_wordnet(_: int) -> dict[str, float]:
         "peak": peak_bytes(),
         "rows": X.shape[0],
         "columns": X.shape[1],
-        "leaves": model.hierarchy_.n_leaves,
+        "leaves": model.taxonomy_.tree.n_leaves,
     }
 
 
@@ -408,7 +408,7 @@ def fit_pqn(_: int) -> dict[str, float]:
     model = HMMC(8, solver="pqn", random_state=0).fit(X)
     return {
         "seconds": time.perf_counter() - begun,
-        "leaves": model.hierarchy_.n_leaves,
+        "leaves": model.taxonomy_.tree.n_leaves,
     }
 
 
@@ -442,15 +442,15 @@ def measures() -> Iterator[Figure]:
     """Yield how long all measures of a large tree take."""
     n_rows, n_leaves = 1_000_000, 500
     rng = np.random.default_rng(0)
-    builder = HierarchyBuilder(n_rows)
+    builder = TreeBuilder(n_rows)
     leaves = [0]
     while len(leaves) < n_leaves:
         node = leaves.pop(0)
         leaves += builder.add_split(node, rng.permutation(builder.size(node)) % 2)
-    tree, y = builder.freeze(), rng.integers(0, n_leaves, n_rows)
+    taxonomy, y = Taxonomy(builder.freeze()), rng.integers(0, n_leaves, n_rows)
     truth = [("root", f"group {c % 20}", str(c)) for c in range(n_leaves)]
     with threadpool_limits(1):
-        took = alternate({"all": lambda _: score_hierarchy(tree, y, truth)}, RUNS)["all"]
+        took = alternate({"all": lambda _: score_hierarchy(taxonomy, y, truth)}, RUNS)["all"]
     yield Figure(
         "all measures, 1,000,000 rows, 500 leaves, 500 classes, 1 thread",
         f"{took:.2f} s",
@@ -469,7 +469,7 @@ def fit_wide(n_features: int) -> dict[str, float]:
         )
     begun = time.perf_counter()
     model = HMMC(4, random_state=0).fit(X)
-    return {"seconds": time.perf_counter() - begun, "leaves": model.hierarchy_.n_leaves}
+    return {"seconds": time.perf_counter() - begun, "leaves": model.taxonomy_.tree.n_leaves}
 
 
 def wide_papers() -> Iterator[Figure]:

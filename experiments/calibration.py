@@ -21,7 +21,7 @@ from experiments.results import write_page
 from experiments.run import commit, machine
 from experiments.tables import mean_of, percent, table
 from taxarbor import HMMC, Taxarbor, make_planted_tree
-from taxarbor.hierarchy._memberships import calibrated, stays
+from taxarbor.taxonomy._probabilities import calibrate, find_staying
 
 MODELS = {
     "Taxarbor": Taxarbor(),
@@ -135,16 +135,16 @@ def _table(model: Any, setup: Setup) -> str:
 def measure(model: Any, X: NDArray[Any], seed: int) -> Outcome:
     """Fit halves of the rows, and compare."""
     first, second = halves(len(X), seed)
-    tree = clone(model).set_params(random_state=seed).fit(X[first]).hierarchy_
-    other = clone(model).set_params(random_state=seed + 1).fit(X[second]).hierarchy_
+    taxonomy = clone(model).set_params(random_state=seed).fit(X[first]).taxonomy_
+    other = clone(model).set_params(random_state=seed + 1).fit(X[second]).taxonomy_.tree
     new = X[second]
-    hits = stays(tree.predict(new), other.labels)
-    guess = tree.predict_proba(new).max(axis=1)
-    tree = calibrated(tree, X[first], refits(model, X[first], seed))
-    P = tree.predict_proba(new).max(axis=1)
-    n_coarse = max(tree.n_leaves // COARSE, 2)
-    pruned = tree.prune(n_coarse)
-    coarse = stays(pruned.predict(new), other.cut(min(n_coarse, other.n_leaves)))
+    hits = find_staying(taxonomy.predict(new), other.labels)
+    guess = taxonomy.predict_proba(new).max(axis=1)
+    taxonomy = calibrate(taxonomy, X[first], refits(model, X[first], seed))
+    P = taxonomy.predict_proba(new).max(axis=1)
+    n_coarse = max(taxonomy.tree.n_leaves // COARSE, 2)
+    pruned = taxonomy.prune(n_coarse)
+    coarse = find_staying(pruned.predict(new), other.cut(min(n_coarse, other.n_leaves)))
     error = expected_calibration_error
     return Outcome(
         hits.mean(),

@@ -55,7 +55,7 @@ class Dataset:
         digest.update("\0".join(self.truth.node_names).encode())
         return digest.hexdigest()[:12]
 
-    def thinned(self, max_rows: int) -> "Dataset":
+    def thin(self, max_rows: int) -> "Dataset":
         """Return at most so many of the rows, drawn at random, in order; all of them for 0."""
         n_rows = len(self.X)
         if not 0 < max_rows < n_rows:
@@ -63,7 +63,7 @@ class Dataset:
         kept = np.sort(np.random.default_rng(0).permutation(n_rows)[:max_rows])
         return replace(self, X=self.X[kept], y=self.y[kept])
 
-    def scaled(self, scaling: Scaling) -> "Dataset":
+    def scale(self, scaling: Scaling) -> "Dataset":
         """Return the same with rows of unit length, or columns of mean 0 and variance 1."""
         if scaling == "none":
             return self
@@ -81,7 +81,7 @@ class Dataset:
 @lru_cache(maxsize=24)
 def open_dataset(name: str, scaling: Scaling, max_rows: int, folder: Path | None) -> Dataset:
     """Return a data set, thinned out and scaled; the last few stay open."""
-    return load_dataset(name, folder).thinned(max_rows).scaled(scaling)
+    return load_dataset(name, folder).thin(max_rows).scale(scaling)
 
 
 @cache
@@ -128,12 +128,12 @@ def load_dataset(name: str, folder: Path | None) -> Dataset:
     labels = y.astype(str) if classes is None else classes.astype(str)[y]
     has_names = features is not None and features.shape == X.shape[1:]
     names = tuple(features.astype(str).tolist()) if has_names else None
-    found = Dataset(name, np.ascontiguousarray(X), labels, ClassTree.read(tree), names)
+    dataset = Dataset(name, np.ascontiguousarray(X), labels, ClassTree.read(tree), names)
     try:
-        found.truth.leaves_of(np.unique(found.y).tolist())
+        dataset.truth.leaves_of(np.unique(dataset.y).tolist())
     except ValueError as error:
         raise FileFormatError(f"{tree.name}: {error}") from error
-    return found
+    return dataset
 
 
 def _draw_dataset(name: str) -> Dataset:

@@ -25,7 +25,7 @@ from experiments.plan import (
     sweep_shapes,
 )
 from experiments.tables import Mean, choose, of_table, percent, summarise, table
-from taxarbor import Hierarchy
+from taxarbor import Taxonomy
 from taxarbor.plot import plot_tree
 
 LAYERS = 4
@@ -88,8 +88,8 @@ def _panel(
     for name in SWEPT:
         if not children or METHODS[name].branches:
             shapes = sweep_shapes(METHODS[name], setup.n_classes(dataset))
-            mine = [shapes[0], *shapes[n:]] if children else shapes[:n]
-            lines[name] = [_mean(jobs, dataset, name, shape, measure) for shape in mine]
+            swept = [shapes[0], *shapes[n:]] if children else shapes[:n]
+            lines[name] = [_mean(jobs, dataset, name, shape, measure) for shape in swept]
     if children:
         return Panel(dataset, "K", tuple(map(str, BRANCHINGS)), lines)
     return Panel(dataset, "F", tuple(f"{multiple:g} x" for multiple in MULTIPLES), lines)
@@ -108,14 +108,14 @@ def _mean(
 
 def zero_shares(jobs: pd.DataFrame, setup: Setup) -> dict[str, dict[str, Mean]]:
     """Return Figure 3: the share of zero weights by data set and variant, strengths at 1."""
-    found: dict[str, dict[str, Mean]] = {}
+    shares: dict[str, dict[str, Mean]] = {}
     for dataset in setup.stand_ins():
         here = of_table(jobs, setup, dataset)
         for name in SPARSE:
             settings = write_settings(full_strength(METHODS[name]))
-            mine = here[(here["method"] == name) & (here["settings"] == settings)]
-            found.setdefault(dataset, {})[name] = summarise(mine, "zero_weights")
-    return found
+            fits = here[(here["method"] == name) & (here["settings"] == settings)]
+            shares.setdefault(dataset, {})[name] = summarise(fits, "zero_weights")
+    return shares
 
 
 def describe_sparsity(shares: Mapping[str, Mapping[str, Mean]]) -> str:
@@ -125,24 +125,24 @@ def describe_sparsity(shares: Mapping[str, Mapping[str, Mean]]) -> str:
 
 
 class ChosenTree(NamedTuple):
-    """A tree to draw, the rows that it divides, and how it was chosen."""
+    """A tree to draw, the rows that it divides, and a title."""
 
-    tree: Hierarchy
+    taxonomy: Taxonomy
     data: Dataset
-    told: str
+    title: str
 
 
 def grow_tree(jobs: pd.DataFrame, setup: Setup) -> ChosenTree | None:
     """Grow again the tree of seed 0 whose settings were best by SP; None if there is none."""
     dataset = setup.tree_dataset()
     data, here = setup.open(dataset), of_table(jobs, setup, dataset)
-    found = choose(here[here["seed"] == 0], "HMMC", "best", "shortest_path")
-    if not len(found):
+    best = choose(here[here["seed"] == 0], "HMMC", "best", "shortest_path")
+    if not len(best):
         return None
-    job = Job(*(found.iloc[0][field] for field in Job._fields))
+    job = Job(*(best.iloc[0][field] for field in Job._fields))
     settings = json.loads(job.settings)
-    told = ", ".join(f"{key}={settings[key]:g}" for key in STRENGTHS)
-    return ChosenTree(fit(job, data), data, f"HMMC on {dataset}, {told}")
+    strengths = ", ".join(f"{key}={settings[key]:g}" for key in STRENGTHS)
+    return ChosenTree(fit(job, data), data, f"HMMC on {dataset}, {strengths}")
 
 
 def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]:
@@ -151,7 +151,7 @@ def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]
     The features are those of the node's own split, by the length of their weights over the
     children, as in the paper; a leaf has none.
     """
-    tree, data = chosen.tree, chosen.data
+    tree, data = chosen.taxonomy.tree, chosen.data
     names = data.feature_names or tuple(f"x{n}" for n in range(data.X.shape[1]))
 
     def describe(node: int) -> list[tuple[str, Any]]:
@@ -172,21 +172,21 @@ def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]
 
 def describe_tree(chosen: ChosenTree) -> str:
     """Return the first layers as Markdown, indented."""
-    describe = describe_nodes(chosen)
+    describe, tree = describe_nodes(chosen), chosen.taxonomy.tree
     lines = []
-    waiting = [chosen.tree.root]
+    waiting = [tree.root]
     while waiting:
         node = waiting.pop()
-        depth = int(chosen.tree.depth[node])
+        depth = int(tree.depth[node])
         size, *rest = describe(node)
         classes, features = (
-            ", ".join(" ".join(text.split()) for text, style in rest if style == wanted)
-            for wanted in ("plain", "plus")
+            ", ".join(" ".join(text.split()) for text, style in rest if style == chosen_style)
+            for chosen_style in ("plain", "plus")
         )
         turning = f"; turns on {features}" if features else ""
         lines.append(f"{'  ' * depth}- {size[0]}: {classes}{turning}")
         if depth < LAYERS - 1:
-            waiting += reversed(chosen.tree.children(node))
+            waiting += reversed(tree.children(node))
     return "\n".join(lines)
 
 
@@ -235,8 +235,8 @@ def draw_heights(tables: Mapping[str, pd.DataFrame], stem: Path) -> None:
         for (dataset, here), ax in zip(tables.items(), axes[0], strict=True):
             for family, colour in FAMILY_COLOURS.items():
                 members = [name for name, one in METHODS.items() if one.family == family]
-                mine = here[here["method"].isin(members)]
-                x, y = 100 * mine["chance_shortest_path"], 100 * mine["shortest_path"]
+                fits = here[here["method"].isin(members)]
+                x, y = 100 * fits["chance_shortest_path"], 100 * fits["shortest_path"]
                 ax.plot(x, y, ".", color=colour, alpha=0.5, ms=5, label=family)
             ends = [100 * here["chance_shortest_path"].min(), 100 * here["shortest_path"].max()]
             ax.plot(ends, ends, color="#444444", lw=0.8, zorder=0)
@@ -251,10 +251,13 @@ def draw_tree(chosen: ChosenTree, stem: Path) -> None:
     from matplotlib import pyplot as plt
 
     drawn = plot_tree(
-        chosen.tree, max_depth=LAYERS - 1, describe=describe_nodes(chosen), orientation="down"
+        chosen.taxonomy,
+        max_depth=LAYERS - 1,
+        describe=describe_nodes(chosen),
+        orientation="down",
     )
     figure: Any = drawn.axes.figure
-    drawn.axes.set_title(chosen.told, fontsize=11, loc="left", parse_math=False)
+    drawn.axes.set_title(chosen.title, fontsize=11, loc="left", parse_math=False)
     _save(figure, stem)
     plt.close(figure)
 

@@ -1,4 +1,4 @@
-"""The methods of the comparison, each as a function from rows to a hierarchy, and one fit.
+"""The methods of the comparison, each as a function from rows to a taxonomy, and one fit.
 
 Settings are what a method is given beside the rows, the number of clusters, the branching and
 the seed. A method with a grid is run with each of its settings under the paper's protocol;
@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, final
@@ -27,11 +28,11 @@ from sklearn.metrics import pairwise_distances_argmin
 from experiments.baselines import MMC, HierarchicalKMeans, HierarchicalSpectral
 from experiments.data import Dataset, Scaling, open_dataset
 from experiments.variants import estimator_seed, fit_variant
-from taxarbor import HMMC, Hierarchy, Taxarbor
+from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.exchange import from_linkage, from_sklearn
-from taxarbor.hierarchy import HierarchyBuilder
 from taxarbor.metrics import score_hierarchy
 from taxarbor.sources import draw_rows
+from taxarbor.tree import Tree, TreeBuilder
 
 Settings = Mapping[str, Any]
 Family = Literal["flat", "bottom-up", "top-down", "ours"]
@@ -73,7 +74,7 @@ class Job(NamedTuple):
 class Outcome(NamedTuple):
     """What came of a job: done, timed out, or why it failed.
 
-    With the time of the fit, how much memory it took beyond the data, and, if done, the
+    With the time of the fit, its memory beyond the data, and, if done, the
     measures and the shape of the tree.
     """
 
@@ -83,8 +84,8 @@ class Outcome(NamedTuple):
     measures: dict[str, float]
 
 
-Fit = Callable[[Any, Job, Settings], Hierarchy]
-"""From rows to a hierarchy, as large and as random as a job says."""
+Fit = Callable[[Any, Job, Settings], Taxonomy]
+"""From rows to a taxonomy, of the size and seed of a job."""
 
 
 @final
@@ -108,7 +109,7 @@ class Method:
 
 
 def _from_sklearn(name: str) -> Fit:
-    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
         from sklearn import cluster
 
         model = getattr(cluster, name)(job.n_clusters, random_state=job.seed, **settings)
@@ -117,41 +118,35 @@ def _from_sklearn(name: str) -> Fit:
     return fit
 
 
-def _flat(make: Callable[..., Any]) -> Fit:
-    """Return a method that makes all clusters in one split."""
-
-    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
-        model = make(job.n_clusters, random_state=job.seed, **settings)
-        tree: Hierarchy = model.fit(X).hierarchy_
-        return tree
-
-    return fit
-
-
 def _spectral(n_clusters: int, **settings: Any) -> HierarchicalSpectral:
     return HierarchicalSpectral(n_clusters, branching=n_clusters, **settings)
 
 
-def _bottom_up(name: str, how: Literal["single", "average", "complete", "ward"]) -> Method:
-    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
+def _bottom_up(
+    name: str, linkage_name: Literal["single", "average", "complete", "ward"]
+) -> Method:
+    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
         from scipy.cluster.hierarchy import linkage
 
-        return from_linkage(linkage(X, how), job.n_clusters)
+        return from_linkage(linkage(X, linkage_name), job.n_clusters)
 
     return Method(name, "bottom-up", fit, is_random=False, branches=False, cost=90.0)
 
 
-def _top_down(make: Callable[..., Any], **fixed: Any) -> Fit:
-    def fit(X: Any, job: Job, settings: Settings) -> Hierarchy:
-        given = {"branching": job.branching, "random_state": job.seed, **fixed, **settings}
-        model = make(job.n_clusters, **given)
-        tree: Hierarchy = model.fit(X).hierarchy_
-        return tree
+def _estimator(make: Callable[..., Any], **fixed: Any) -> Fit:
+    """Return the fit of an estimator, with the branching of the job where it has one."""
+    has_branching = "branching" in signature(make).parameters
+
+    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
+        shape = {"branching": job.branching} if has_branching else {}
+        options = {"random_state": job.seed, **shape, **fixed, **settings}
+        taxonomy: Taxonomy = make(job.n_clusters, **options).fit(X).taxonomy_
+        return taxonomy
 
     return fit
 
 
-def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Hierarchy:
+def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Taxonomy:
     """Return Ward's tree of the centres of k-means; rows follow their centre."""
     from scipy.cluster.hierarchy import linkage
     from sklearn.cluster import KMeans
@@ -161,16 +156,16 @@ def _centres_then_ward(X: Any, job: Job, settings: Settings) -> Hierarchy:
     # A centre without rows, where rows are equal, would be a leaf without rows.
     used, centre_of = np.unique(model.labels_, return_inverse=True)
     merges = linkage(model.cluster_centers_[used], "ward")
-    return _expand(from_linkage(merges, job.n_clusters), centre_of)
+    return _expand(from_linkage(merges, job.n_clusters).tree, centre_of)
 
 
-def _variant(X: Any, job: Job, settings: Settings) -> Hierarchy:
+def _variant(X: Any, job: Job, settings: Settings) -> Taxonomy:
     return fit_variant(X, job.n_clusters, job.seed, settings)
 
 
-def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
+def _expand(tree: Tree, row_of: NDArray[np.intp]) -> Taxonomy:
     """Return the same tree, without rules, with several rows in place of each of its own."""
-    builder = HierarchyBuilder(len(row_of))
+    builder = TreeBuilder(len(row_of))
     nodes = np.arange(tree.n_nodes)
     inner = [node for node in nodes if not tree.is_leaf(node)]
     for node in sorted(inner, key=lambda one: tree.children(one)[0]):  # numbered as they were
@@ -179,7 +174,7 @@ def _expand(tree: Hierarchy, row_of: NDArray[np.intp]) -> Hierarchy:
             side[tree.rows(child)] = turn
         sides = side[row_of[builder.rows(int(node))]]
         builder.add_split(int(node), sides, None)
-    return builder.freeze()
+    return Taxonomy(builder.freeze())
 
 
 def _grid(fixed: Settings, **choices: tuple[float, ...]) -> tuple[Settings, ...]:
@@ -189,7 +184,7 @@ def _grid(fixed: Settings, **choices: tuple[float, ...]) -> tuple[Settings, ...]
 
 def _papers(name: str, penalty: str, **choices: tuple[float, ...]) -> Method:
     """Return a variant of the paper's method: its settings are chosen by the labels."""
-    fit, grid = _top_down(HMMC, penalty=penalty), _grid(PAPER, **choices)
+    fit, grid = _estimator(HMMC, penalty=penalty), _grid(PAPER, **choices)
     return Method(name, "ours", fit, grid, has_default=False, cost=0.3)
 
 
@@ -200,25 +195,25 @@ METHODS = {
     method.name: method
     for method in (
         Method("KM", "flat", _from_sklearn("KMeans"), _TEN, branches=False, cost=15.0),
-        Method("SC", "flat", _flat(_spectral), branches=False, cost=40.0),
-        Method("MMC", "flat", _flat(MMC), _FLAT, branches=False, cost=6.0),
+        Method("SC", "flat", _estimator(_spectral), branches=False, cost=40.0),
+        Method("MMC", "flat", _estimator(MMC), _FLAT, branches=False, cost=6.0),
         _bottom_up("SL", "single"),
         _bottom_up("AL", "average"),
         _bottom_up("CL", "complete"),
         _bottom_up("Ward", "ward"),
         Method("BKM", "top-down", _from_sklearn("BisectingKMeans"), branches=False, cost=0.2),
-        Method("HKM", "top-down", _top_down(HierarchicalKMeans, criterion="compact"), _TEN),
+        Method("HKM", "top-down", _estimator(HierarchicalKMeans, criterion="compact"), _TEN),
         Method(
-            "HSC", "top-down", _top_down(HierarchicalSpectral, criterion="compact"), cost=20
+            "HSC", "top-down", _estimator(HierarchicalSpectral, criterion="compact"), cost=20
         ),
-        Method("HKM-D", "top-down", _top_down(HierarchicalKMeans), _TEN, cost=3.0),
-        Method("HSC-D", "top-down", _top_down(HierarchicalSpectral), cost=30.0),
+        Method("HKM-D", "top-down", _estimator(HierarchicalKMeans), _TEN, cost=3.0),
+        Method("HSC-D", "top-down", _estimator(HierarchicalSpectral), cost=30.0),
         _papers("HMMC", "group+exclusive", alpha=GRID, beta=GRID),
         _papers("HMMC-G", "group", alpha=GRID),
         _papers("HMMC-E", "exclusive", beta=GRID),
         _papers("HMMC-1", "l1", alpha=GRID),
         _papers("HMMC-2", "l2", alpha=GRID),
-        Method("Taxarbor", "ours", _top_down(Taxarbor), (), cost=1.0),
+        Method("Taxarbor", "ours", _estimator(Taxarbor), (), cost=1.0),
     )
 }
 """Every row of the paper's Table 1, with Ward, scikit-learn's bisecting k-means and ours."""
@@ -252,18 +247,18 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fewer leaves: their number is a measure
-            tree = fit(job, data)
+            taxonomy = fit(job, data)
             seconds = time.perf_counter() - begun
-            placed = place(tree, job, data)
+            placed = place(taxonomy, job, data)
     except (ValueError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
         seconds = time.perf_counter() - begun
         return Outcome(f"failed: {error}", seconds, _peak() - before, {})
-    measures = summarise_tree(tree)
+    measures = summarise_tree(taxonomy)
     if "sample" not in json.loads(job.settings):
         measures |= score_hierarchy(placed, data.y, data.truth)
     else:
         n_rows = len(data.X)
-        is_fitted = np.isin(np.arange(n_rows), sampled_rows(job, n_rows))
+        is_fitted = np.isin(np.arange(n_rows), draw_sample(job, n_rows))
         is_new = ~np.isin(np.arange(n_rows), _draw_half(job, n_rows))
         for prefix, kept in (("", is_fitted), ("new_", is_new)):
             scores = score_hierarchy(
@@ -273,27 +268,28 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
     return Outcome(DONE, seconds, max(_peak() - before, 0.0), measures)
 
 
-def fit(job: Job, data: Dataset) -> Hierarchy:
-    """Return the hierarchy that a job describes, of the rows that are fitted.
+def fit(job: Job, data: Dataset) -> Taxonomy:
+    """Return the taxonomy that a job describes, of the rows that are fitted.
 
-    A variant has its own way to place the others: its hierarchy is of all rows.
+    A variant has its own way to place the others: its taxonomy is of all rows.
     """
     method, settings = find_method(job.method), json.loads(job.settings)
     if settings.pop("sample", None) is None:
         return method.fit(data.X, job, settings)
-    rows = sampled_rows(job, len(data.X))
+    rows = draw_sample(job, len(data.X))
     if job.method == "variant":
         return fit_variant(data.X, job.n_clusters, job.seed, settings, rows)
     return method.fit(data.X[rows], job, settings)
 
 
-def place(tree: Hierarchy, job: Job, data: Dataset) -> Hierarchy:
-    """Return the same hierarchy of all rows, without its rules; rows of the fit stay."""
+def place(taxonomy: Taxonomy, job: Job, data: Dataset) -> Taxonomy:
+    """Return the same taxonomy of all rows, without its rules; rows of the fit stay."""
+    tree = taxonomy.tree
     if tree.n_rows == len(data.X):
-        return tree
-    rows = sampled_rows(job, len(data.X))
+        return taxonomy
+    rows = draw_sample(job, len(data.X))
     if any(rule is not None for rule in tree.rules):
-        labels = tree.predict(data.X)
+        labels = taxonomy.predict(data.X)
     else:
         means = [data.X[rows[tree.rows(leaf)]].mean(axis=0) for leaf in tree.leaves]
         labels = pairwise_distances_argmin(data.X, np.stack(means))
@@ -301,7 +297,7 @@ def place(tree: Hierarchy, job: Job, data: Dataset) -> Hierarchy:
     return _expand(tree, np.array([tree.rows(leaf)[0] for leaf in tree.leaves])[labels])
 
 
-def sampled_rows(job: Job, n_rows: int) -> NDArray[np.intp]:
+def draw_sample(job: Job, n_rows: int) -> NDArray[np.intp]:
     """Return the rows that a job with the setting ``sample`` is fitted to.
 
     Those that Taxarbor draws, of this seed, where it draws as many.
@@ -318,24 +314,26 @@ def _draw_half(job: Job, n_rows: int) -> NDArray[np.intp]:
     return draw_rows(n_rows, n_rows // 2, estimator_seed(job.seed))[0]
 
 
-def summarise_tree(tree: Hierarchy) -> dict[str, float]:
-    """Return the shape of a tree, and how its rules read."""
+def summarise_tree(taxonomy: Taxonomy) -> dict[str, float]:
+    """Return the shape of a tree, and the sizes of its rules."""
+    tree = taxonomy.tree
     used = [rule.weights for rule in tree.rules if rule is not None]
     zeros = sum(int(np.count_nonzero(W == 0.0)) for W in used)
     return {
         "height": float(tree.height),
         "n_leaves": float(tree.n_leaves),
-        **_readability(tree),
+        **_readability(taxonomy),
         "zero_weights": zeros / max(sum(W.size for W in used), 1),
     }
 
 
-def _readability(tree: Hierarchy) -> dict[str, float]:
-    """Return how many features rules use, and what parents share; nothing without rules.
+def _readability(taxonomy: Taxonomy) -> dict[str, float]:
+    """Count the features that rules use and share with parents; nothing without rules.
 
     An inner node may have no rule: one above it then chooses among nodes further down. A row
     meets the rules of all nodes on its path.
     """
+    tree = taxonomy.tree
     used: dict[int, NDArray[np.bool_]] = {
         node: np.asarray(rule.weights.any(axis=0))
         for node, rule in enumerate(tree.rules)
@@ -343,14 +341,15 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
     }
     if not used:
         return {}
-    counts = [int(mine.sum()) for mine in used.values()]
-    on_path = [tree.n_features_used[list(tree.path(leaf)[:-1])].sum() for leaf in tree.leaves]
+    counts = [int(is_used.sum()) for is_used in used.values()]
+    n_used = taxonomy.n_features_used
+    on_path = [n_used[list(tree.path(leaf)[:-1])].sum() for leaf in tree.leaves]
     is_short = [
         len(rule.weights) == 2 and rule.n_features_used <= SHORT
         for rule in tree.rules
         if rule is not None
     ]
-    found = {
+    measures = {
         "path_features": float(np.mean(on_path)),
         "n_rules": float(len(counts)),
         "short_rules": float(sum(is_short)),
@@ -359,17 +358,17 @@ def _readability(tree: Hierarchy) -> dict[str, float]:
         "most_features": float(max(counts)),
     }
     shared = [
-        float(used[int(tree.parents[node])][mine].mean())
-        for node, mine in used.items()
-        if tree.parents[node] in used and mine.any()
+        float(used[int(tree.parents[node])][is_used].mean())
+        for node, is_used in used.items()
+        if tree.parents[node] in used and is_used.any()
     ]
     if shared:
-        found["parent_overlap"] = float(np.mean(shared))
-    return found
+        measures["parent_overlap"] = float(np.mean(shared))
+    return measures
 
 
 def _reset_peak() -> float:
-    """Forget how much memory there once was; return what there is, in megabytes."""
+    """Reset the peak of memory; return the memory in use, in megabytes."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:

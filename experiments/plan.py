@@ -52,16 +52,16 @@ class Setup:
 
     def datasets(self) -> list[str]:
         """Return the stand-ins for the paper's data, with their other rows, or all data."""
-        found = list_datasets(self.folder)
+        names = list_datasets(self.folder)
         stems = {name.partition("/")[0] for name in STAND_INS}
-        known = [name for name in found if name.partition("/")[0] in stems]
+        known = [name for name in names if name.partition("/")[0] in stems]
         first = [name for name in STAND_INS if name in known]
-        return [*first, *(name for name in known if name not in first)] or found
+        return [*first, *(name for name in known if name not in first)] or names
 
     def stand_ins(self) -> list[str]:
         """Return the stand-ins for the paper's four data sets, or all data without them."""
-        found = self.datasets()
-        return [name for name in found if name in STAND_INS] or found
+        names = self.datasets()
+        return [name for name in names if name in STAND_INS] or names
 
     def tree_dataset(self) -> str:
         """Return the data set whose tree is drawn: the first whose features have names."""
@@ -82,18 +82,10 @@ class Setup:
         n_seeds: int | None = None,
     ) -> Iterator[Job]:
         """Yield the same job for each seed; one is enough where nothing is random."""
-        wanted = self.n_seeds if n_seeds is None else n_seeds
-        for seed in range(wanted if method.is_random or "sample" in settings else 1):
-            yield Job(
-                dataset,
-                self.scaling,
-                self.max_rows,
-                method.name,
-                write_settings(settings),
-                n_clusters,
-                branching,
-                seed,
-            )
+        n_seeds = self.n_seeds if n_seeds is None else n_seeds
+        for seed in range(n_seeds if method.is_random or "sample" in settings else 1):
+            data = dataset, self.scaling, self.max_rows
+            yield Job(*data, method.name, write_settings(settings), n_clusters, branching, seed)
 
 
 def plan_results(setup: Setup) -> Iterator[Job]:
@@ -137,14 +129,8 @@ def plan_sweep(setup: Setup) -> Iterator[Job]:
         n_seeds = min(setup.n_seeds, 1 if method.is_slow else SWEEP_SEEDS)
         shapes = sweep_shapes(method, setup.n_classes(dataset))
         for (n_clusters, branching), settings in product(shapes, setup.grid(method)):
-            yield from setup.jobs(
-                dataset,
-                method,
-                settings,
-                n_clusters=n_clusters,
-                branching=branching,
-                n_seeds=n_seeds,
-            )
+            shape = {"n_clusters": n_clusters, "branching": branching}
+            yield from setup.jobs(dataset, method, settings, **shape, n_seeds=n_seeds)
 
 
 def plan_sparsity(setup: Setup) -> Iterator[Job]:

@@ -269,7 +269,7 @@ def _tree_section(jobs: pd.DataFrame, setup: Setup, figures: Path) -> Iterator[s
         yield "## A tree\n\nThere is no result to draw."
         return
     draw_tree(chosen, figures / "tree")
-    yield TREE_TEXT.format(told=chosen.told)
+    yield TREE_TEXT.format(told=chosen.title)
     yield f"![the first layers of the tree]({_link(figures, 'tree')})"
     yield describe_tree(chosen)
 

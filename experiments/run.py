@@ -3,11 +3,10 @@
 Each job is a line of a file, appended as it ends; what a crash cuts off is dropped when the
 file is next opened. Results carry a digest of the code: those of other code are made anew.
 
-A worker is a fresh process with one thread, so that times compare. The parent hands it one
-job at a time; a worker that takes too long, or dies, is replaced.
+A worker is a fresh process with one thread, so that times compare. It does one job at a time;
+a worker that takes too long, or dies, is replaced.
 """
 
-import ctypes
 import hashlib
 import json
 import math
@@ -18,14 +17,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NamedTuple, final
 
 import pandas as pd
@@ -46,7 +47,6 @@ RESULTS, CONTENTS = "results.jsonl", "data.json"
 COLUMNS = (*Job._fields, *Outcome._fields[:-1], "code", "commit", "machine")
 TIMED_OUT = "timed out"
 DIED = "failed: the process died"
-PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 Work = Callable[[Job, Path | None], Outcome]
 
@@ -76,13 +76,13 @@ def run_jobs(
     or a crash, the same call goes on where it stopped. Raises a ValueError if the folder has
     results of other data of the same name.
     """
-    wanted = dict.fromkeys(jobs)
-    contents = _compare_contents({job.dataset for job in wanted}, folder, out)
+    jobs = list(dict.fromkeys(jobs))
+    contents = _compare_contents({job.dataset for job in jobs}, folder, out)
     store = Store(out / RESULTS)
-    told = json.dumps(contents, indent=1, sort_keys=True)
-    (out / CONTENTS).write_text(told, encoding="utf-8")
+    text = json.dumps(contents, indent=1, sort_keys=True)
+    (out / CONTENTS).write_text(text, encoding="utf-8")
     known = store.known()
-    costs = {job: _cost(job, folder) for job in wanted if job not in known}
+    costs = {job: _cost(job, folder) for job in jobs if job not in known}
     # The longest first: no worker is left with one when all others are done.
     missing = sorted(costs, key=lambda job: -costs[job])
     total = sum(costs.values())
@@ -145,7 +145,7 @@ def code_digest() -> str:
 def commit() -> str:
     """Return the commit of the source, marked if there are changes; else the version."""
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],
             cwd=HERE,
             capture_output=True,
@@ -155,7 +155,7 @@ def commit() -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return taxarbor.__version__
-    return told.stdout.strip()
+    return done.stdout.strip()
 
 
 @cache
@@ -197,16 +197,17 @@ class Store:
 
     def known(self) -> set[Job]:
         """Return the jobs that this code has results for; those that failed are tried again."""
-        found = self.read()
-        mine = found[(found["code"] == code_digest()) & (found["status"] == DONE)]
-        return {Job(*values) for values in mine[[*Job._fields]].itertuples(index=False)}
+        results = self.read()
+        is_valid = (results["code"] == code_digest()) & (results["status"] == DONE)
+        jobs = results.loc[is_valid, [*Job._fields]]
+        return {Job(*values) for values in jobs.itertuples(index=False)}
 
     def add(self, job: Job, outcome: Outcome) -> None:
         """Append the outcome of a job and see that it is on the disk."""
-        told = outcome._replace(status=" ".join(outcome.status.split()))
+        outcome = outcome._replace(status=" ".join(outcome.status.split()))
         origin = {"code": code_digest(), "commit": commit(), "machine": machine()}
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(job._asdict() | told._asdict() | origin) + "\n")
+            file.write(json.dumps(job._asdict() | outcome._asdict() | origin) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -214,30 +215,56 @@ class Store:
         """Return a line per job, the last if it was run again, with a column per measure."""
         rows = [json.loads(line) for line in self._path.read_bytes().splitlines()]
         measures = dict.fromkeys(name for row in rows for name in row["measures"])
-        found = pd.DataFrame(
+        results = pd.DataFrame(
             [row | row["measures"] for row in rows], columns=[*COLUMNS, *measures]
         )
-        return found.drop_duplicates([*Job._fields, "code"], keep="last", ignore_index=True)
+        return results.drop_duplicates([*Job._fields, "code"], keep="last", ignore_index=True)
 
 
 @final
 @dataclass(slots=True, eq=False)
 class _Worker:
-    process: BaseProcess
-    pipe: Connection
-    job: Job
-    deadline: float
+    """A process that does one job at a time; it is started when there is one."""
+
+    pool: "Pool"
+    process: BaseProcess | None = None
+    pipe: Connection | None = None
+
+    def run(self, job: Job) -> Outcome:
+        """Return the outcome of a job; a process that gives none is ended."""
+        pool = self.pool
+        try:
+            pipe = self.pipe or self._start()
+            pipe.send(job)
+            if pipe.poll(pool.time_limit + pool.patience):
+                outcome: Outcome = pipe.recv()
+                return outcome
+            status, seconds = TIMED_OUT, pool.time_limit
+        except (EOFError, OSError):
+            status, seconds = DIED, math.nan
+        self.stop()
+        return Outcome(status, seconds, math.nan, {})
+
+    def _start(self) -> Connection:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        arguments = theirs, self.pool.folder, self.pool.work
+        self.process = context.Process(target=_serve, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()
+        return self.pipe
 
     def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
+        process, self.process, self.pipe = self.process, None, None
+        if process is not None and process.pid is not None:
+            process.kill()
+            process.join()
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Where jobs run."""
+    """Where jobs run: a thread for each worker process."""
 
     work: Work  # a function of a module, as it travels by name
     folder: Path | None  # where the data is
@@ -247,95 +274,44 @@ class Pool:
 
     def run(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
         """Yield each job with its outcome, as they end; begun in the order given."""
-        waiting = iter(jobs)
-        busy: list[_Worker] = []
+        jobs = list(jobs)
+        if sys.platform != "win32":
+            resource_tracker.ensure_running()  # when it is first started, it unblocks signals
+        workers = [_Worker(self) for _ in range(self.n_workers)]
+        idle = SimpleQueue[_Worker]()
+        for worker in workers:
+            idle.put(worker)
+
+        def run_job(job: Job) -> tuple[Job, Outcome]:
+            worker = idle.get()
+            try:
+                return job, worker.run(job)
+            finally:
+                idle.put(worker)
+
+        threads = ThreadPoolExecutor(self.n_workers, initializer=_block_interrupts)
+        futures = [threads.submit(run_job, job) for job in jobs]
         try:
-            for _ in range(self.n_workers):
-                self._employ(busy, next(waiting, None), None)
-            while busy:
-                for worker in _ready(busy):
-                    busy.remove(worker)
-                    job, outcome = worker.job, _collect(worker, self.time_limit)
-                    idle = worker if worker.process.is_alive() else None
-                    # The next job goes out first: a slow reader of outcomes idles nobody.
-                    self._employ(busy, next(waiting, None), idle)
-                    yield job, outcome
+            for future in as_completed(futures):
+                yield future.result()
         finally:
-            for worker in busy:
+            threads.shutdown(wait=False, cancel_futures=True)
+            while any(future.running() for future in futures):
+                for worker in workers:
+                    worker.stop()
+                time.sleep(0.02)
+            for worker in workers:
                 worker.stop()
 
-    def _employ(self, busy: list[_Worker], job: Job | None, idle: _Worker | None) -> None:
-        """Give a job to an idle worker, or a new one; without a job, send the idle one home."""
-        if job is None:
-            if idle is not None:
-                idle.stop()
-            return
-        worker = idle or self._hire(job)
-        worker.job = job
-        worker.deadline = time.monotonic() + self.time_limit + self.patience
-        busy.append(worker)
-        worker.pipe.send(job)
 
-    def _hire(self, job: Job) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        pipe, theirs = context.Pipe()
-        arguments = theirs, self.folder, self.work
-        process = context.Process(target=_serve, args=arguments, daemon=True)
-        with _interrupts_held():
-            process.start()
-        theirs.close()
-        return _Worker(process, pipe, job, 0.0)
-
-
-def _ready(busy: list[_Worker]) -> list[_Worker]:
-    """Wait for the next workers that have an answer, died, or ran out of time."""
-    soonest = min(worker.deadline for worker in busy)
-    patience = max(soonest - time.monotonic(), 0.0)
-    answered = wait([worker.pipe for worker in busy], timeout=patience)
-    now = time.monotonic()
-    return [worker for worker in busy if worker.pipe in answered or worker.deadline <= now]
-
-
-def _collect(worker: _Worker, time_limit: float) -> Outcome:
-    """Return a worker's answer; one without an answer is dismissed."""
-    try:
-        if worker.pipe.poll():
-            outcome: Outcome = worker.pipe.recv()
-            return outcome
-        status, seconds = TIMED_OUT, time_limit
-    except (EOFError, OSError):
-        status, seconds = DIED, float("nan")
-    worker.stop()
-    return Outcome(status, seconds, float("nan"), {})
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back: what is started meanwhile never hears it, not even while it imports."""
-    if sys.platform == "win32":
-        yield
-        return
-    resource_tracker.ensure_running()  # when it is first started, it lets signals through
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
-
-
-def _end_with_parent() -> None:
-    """Have the kernel, where it can, end this process with its parent, however that ends.
-
-    Elsewhere a worker whose parent was killed notices when its fit is done.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+def _block_interrupts() -> None:
+    """Block Ctrl-C in this thread and the processes that it starts: it ends the parent."""
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def _serve(pipe: Connection, folder: Path | None, work: Work) -> None:
     """Do jobs until the parent hangs up."""
-    _end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to hear
     with threadpool_limits(1):
         while True:
             try:

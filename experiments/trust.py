@@ -93,7 +93,7 @@ def _known(kind: int | str, n_seeds: int) -> list[str]:
 def _suggested(X: Rows, seed: int) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GrowthWarning)
-        return Taxarbor("auto", random_state=seed).fit(X).hierarchy_.n_leaves
+        return Taxarbor("auto", random_state=seed).fit(X).taxonomy_.tree.n_leaves
 
 
 def _line(folder: Path | None, name: str, n_seeds: int, max_rows: int) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, final
 import numpy as np
 from sklearn.utils import check_random_state
 
-from taxarbor import Hierarchy, Taxarbor
+from taxarbor import Taxarbor, Taxonomy
 from taxarbor._blas import one_blas_thread
 from taxarbor._run import Run
 from taxarbor._types import IndexArray
@@ -70,8 +70,8 @@ def fit_variant(
     seed: int,
     settings: Mapping[str, Any],
     rows: IndexArray | None = None,
-) -> Hierarchy:
-    """Return the tree that Taxarbor finds rules for.
+) -> Taxonomy:
+    """Return the taxonomy that Taxarbor finds rules for.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def fit_variant(
     labels[slice(None) if rows is None else rows] = clusters.labels
     clusters.tree.resize(np.bincount(labels))
     tree = clusters.tree.freeze(order=np.argsort(labels, kind="stable"))
-    return tree.prune(n_clusters) if tree.n_leaves > n_clusters else tree
+    return Taxonomy(tree.prune(n_clusters) if tree.n_leaves > n_clusters else tree)
 
 
 @contextmanager

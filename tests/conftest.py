@@ -1,4 +1,4 @@
-"""What many tests need."""
+"""Fixtures of several rooms: tables of cars, and small taxonomies with known rules."""
 
 import dataclasses
 import signal
@@ -14,7 +14,7 @@ from taxarbor.tree import LinearRule, TreeBuilder
 
 @pytest.fixture
 def ctrl_c():
-    """Let Ctrl-C raise KeyboardInterrupt, also where whoever runs these tests ignores it."""
+    """Let Ctrl-C raise KeyboardInterrupt, even where the parent process ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -22,9 +22,9 @@ def ctrl_c():
 
 @pytest.fixture(scope="session")
 def make_cars():
-    """Make tables of cars: numbers, yes and no, categories of two and more, gaps, an id."""
+    """Make tables of cars: numbers, booleans, categories, missing values and an id."""
 
-    def made(seed=0, n_rows=120, *, gaps=0.15):
+    def make(seed=0, n_rows=120, *, gaps=0.15):
         rng = np.random.default_rng(seed)
         origin = rng.choice(["usa", "europe", "japan"], n_rows, p=[0.5, 0.25, 0.25])
         is_large = (origin == "usa") & (rng.random(n_rows) < 0.6)
@@ -45,7 +45,7 @@ def make_cars():
             table[name] = table[name].where(rng.random(n_rows) >= gaps, None)
         return table
 
-    return made
+    return make
 
 
 @pytest.fixture(scope="session")

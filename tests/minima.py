@@ -10,18 +10,15 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
-def minima(project: dict) -> list[str]:
-    """Return one line, ``name==version``, for each requirement."""
-    extras = project["project"]["optional-dependencies"].values()
-    declared = [
-        project["build-system"]["requires"],
-        project["project"]["dependencies"],
-        *extras,
-    ]
-    named = [one for part in declared for one in part if not one.startswith("taxarbor[")]
-    pairs = [one.split(">=") for one in named]  # one without a lowest version ends here
+def list_minima(project: dict) -> list[str]:
+    """Return a line ``name==version`` for each requirement; each must have a lowest version."""
+    groups = [project["build-system"]["requires"], project["project"]["dependencies"]]
+    groups += project["project"]["optional-dependencies"].values()
+    requirements = [line for group in groups for line in group]
+    pairs = [line.split(">=") for line in requirements if not line.startswith("taxarbor[")]
     return [f"{name.partition('[')[0]}=={version}" for name, version in pairs]
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in minima(tomllib.loads(PROJECT.read_text())))
+    minima = list_minima(tomllib.loads(PROJECT.read_text(encoding="utf-8")))
+    sys.stdout.writelines(f"{line}\n" for line in minima)

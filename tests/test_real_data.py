@@ -61,7 +61,7 @@ def fit(model, X, n_clusters, **parameters):
 def test_fifty_leaves(animals):
     for model, balance in zip(EACH, (None, (0.3, 1.7), (0.9, 1.1)), strict=True):
         for branching in (2,) if balance == (0.9, 1.1) else (2, 8):
-            tree = fit(model, animals, 50, branching=branching).taxonomy_
+            tree = fit(model, animals, 50, branching=branching).taxonomy_.tree
             assert tree.n_leaves == 50
             if balance is not None:
                 assert_sizes(tree, balance)
@@ -73,7 +73,7 @@ def test_fifty_leaves(animals):
 def test_sizes_of_leaves_hold(animals):
     for n_clusters, least, most in ((50, 150, None), (None, 100, 900)):
         sizes = {"min_leaf_size": least, "max_leaf_size": most}
-        tree = fit(Taxarbor(), animals, n_clusters, **sizes).taxonomy_
+        tree = fit(Taxarbor(), animals, n_clusters, **sizes).taxonomy_.tree
         assert tree.sizes[tree.leaves].min() >= least
         # The greatest size only stops the growth: rows move between leaves afterwards.
         assert (tree.sizes[tree.leaves] <= (most or len(animals))).mean() > 0.8
@@ -82,7 +82,7 @@ def test_sizes_of_leaves_hold(animals):
 def test_paper_setting(animals):
     for penalty in ("group+exclusive", "group", "exclusive", "l1", "l2"):
         raw = {"penalty": penalty, "units": "raw", "alpha": 1e-2, "beta": 1e-2}
-        tree = fit(HMMC(), animals, 50, **raw).taxonomy_
+        tree = fit(HMMC(), animals, 50, **raw).taxonomy_.tree
         assert tree.n_leaves == 50
         assert_sizes(tree, (0.9, 1.1))
         assert_never_rises(tree)
@@ -96,7 +96,7 @@ def test_predict_repeats_the_labels_where_sizes_are_free(name):
         assert fitted.taxonomy_.tree.n_leaves == 20
         np.testing.assert_array_equal(fitted.predict(X), fitted.labels_)
         np.testing.assert_array_equal(fitted.predict(X.astype(np.float64)), fitted.labels_)
-        assert_never_rises(fitted.taxonomy_)
+        assert_never_rises(fitted.taxonomy_.tree)
 
 
 def test_number_of_jobs_does_not_matter():
@@ -115,7 +115,7 @@ def test_sparse_counts():
 
 
 def test_flat(animals):
-    tree = HMMC(10, branching=10, balance=0.3, random_state=0).fit(animals).taxonomy_
+    tree = HMMC(10, branching=10, balance=0.3, random_state=0).fit(animals).taxonomy_.tree
     assert tree.n_leaves == 10
     assert_sizes(tree, (0.3, 1.7))
     assert_never_rises(tree)

@@ -34,15 +34,17 @@ def test_tasks_are_counted() -> None:
 
 
 def test_prediction_adds_up() -> None:
-    said = predict()
-    assert said.routing == pytest.approx(3 * 10**5 * 50 * 1e-9)  # ten blocks, four at a time
-    assert said.scheduling == pytest.approx(0.02 + (20 + 20 + 10 + 3) * 1e-3)
-    assert said.client == pytest.approx(2.0 + 1e-3)
-    assert said.reading == 0.0
-    parts = said.routing + said.scheduling + said.sending + said.client
-    assert said.seconds == pytest.approx(parts)
+    prediction = predict()
+    assert prediction.routing == pytest.approx(
+        3 * 10**5 * 50 * 1e-9
+    )  # ten blocks, four at a time
+    assert prediction.scheduling == pytest.approx(0.02 + (20 + 20 + 10 + 3) * 1e-3)
+    assert prediction.client == pytest.approx(2.0 + 1e-3)
+    assert prediction.reading == 0.0
+    parts = prediction.routing + prediction.scheduling + prediction.sending + prediction.client
+    assert prediction.seconds == pytest.approx(parts)
     slow = predict(costs=replace(COSTS, read=1e-9))
-    assert slow.reading == pytest.approx(2 * said.routing)  # twice
+    assert slow.reading == pytest.approx(2 * prediction.routing)  # twice
 
 
 def test_blocks_without_sampled_rows_are_not_read_for_the_sample() -> None:
@@ -85,15 +87,15 @@ def test_trees_are_built_again_over_rows() -> None:
     # The root is 10; its left child has the leaves 1 and 2, its right child is the leaf 0.
     splits, leaves = [(10, (11, 12)), (11, (13, 14))], [12, 13, 14]
     labels = np.array([0, 1, 2, 1, 0])
-    tree = scale_contest.rebuilt(labels, splits, leaves)
+    tree = scale_contest.rebuild_tree(labels, splits, leaves)
     assert tree.n_leaves == 3
     assert adjusted_rand_score(tree.labels, labels) == 1.0
     np.testing.assert_array_equal(tree.cut(2) == tree.cut(2)[0], labels == 0)
 
 
-def test_a_leaf_drop_rows_is_left_out() -> None:
+def test_a_leaf_without_rows_is_left_out() -> None:
     splits, leaves = [(10, (11, 12)), (11, (13, 14))], [12, 13, 14]
-    tree = scale_contest.rebuilt(np.array([0, 1, 1]), splits, leaves)
+    tree = scale_contest.rebuild_tree(np.array([0, 1, 1]), splits, leaves)
     assert tree.n_leaves == 2
 
 
@@ -107,6 +109,6 @@ def test_perfect_clusters_agree_perfectly(tmp_path: Path) -> None:
         for k in range(2**d)
     ]
     outcome = scale_contest.Outcome(labels=labels, splits=splits, leaves=range(64, 128))
-    found = scale_contest.agreement(table, outcome)
+    scores = scale_contest.agreement(table, outcome)
     names = ("classes", "2 groups", "8 groups", "32 groups", "tree: dendrogram_purity")
-    assert [found[name] for name in names] == pytest.approx([1.0] * 5)
+    assert [scores[name] for name in names] == pytest.approx([1.0] * 5)

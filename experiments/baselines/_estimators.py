@@ -1,4 +1,8 @@
-"""The paper's baselines: flat maximum margins, hierarchical k-means and spectral clustering."""
+"""The paper's baselines: flat maximum margins, hierarchical k-means and spectral clustering.
+
+Parameters that are not described here, and the fitted attributes, are those of
+:class:`taxarbor.HMMC`.
+"""
 
 from typing import Any, Literal, Self
 
@@ -9,65 +13,30 @@ from experiments.baselines._splitters import (
     SpectralSplitter,
 )
 from taxarbor import HMMC
-from taxarbor.estimators._base import HierarchyEstimator, check_growth
+from taxarbor.estimators._base import TaxonomyEstimator, check_growth
 from taxarbor.grow import StoppingRule
 from taxarbor.split._alternate import SolverName
 from taxarbor.tables._checks import check_choice, check_count
 
 FlatPenalty = Literal["group", "l1", "l2"]
-FLAT: tuple[FlatPenalty, ...] = ("group", "l1", "l2")
+FLAT_PENALTIES: tuple[FlatPenalty, ...] = ("group", "l1", "l2")
 
 
-class MMC(HierarchyEstimator):
+class MMC(TaxonomyEstimator):
     """Maximum-margin clustering, flat: a root with one child per cluster.
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
     penalty : {"group", "l1", "l2"}, default="group"
-        As in :class:`HMMC`; without ancestors there is nothing to be exclusive of.
-    alpha : float, default=0.003
-        Strength of the penalty.
-    units : {"relative", "raw"}, default="relative"
-        Whether ``alpha`` is a share of the critical value or the paper's number.
-    balance : float, pair of float or None, default=0.3
-        Least and greatest size of a cluster, as multiples of an equal share. Equal rows stay
-        together, also where a cluster then has another size: there is a warning.
-    n_init : int, default=1
-        Starts; the one with the lowest objective is kept.
-    solver : {"auto", "newton", "pqn"}, default="auto"
-        How the weights are found.
-    tol : float, default=0.02
-        Settled when a round lowers the objective by less than this share.
-    encoder : "auto", TableEncoder or None, default="auto"
-        What makes features of a table; see :class:`Taxarbor`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the sample and the starts.
-    n_jobs : int or None, default=None
-        Threads; the result does not depend on their number.
-    verbose : int, default=0
-        With 1, a fit that takes longer than two seconds shows its progress.
-
-    Attributes
-    ----------
-    labels_ : array of shape (n_rows,)
-        The cluster of each row.
-    hierarchy_ : Hierarchy
-        A root with the clusters as its leaves.
-    outlier_score_ : array of shape (n_rows,)
-        How far each row is from the mean of the nearest cluster, in units of how far that
-        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
-    n_features_in_, feature_names_in_ : int, array of str
-        Number of features seen in fit, and their names, where the data had any.
+        Without ancestors there is nothing to be exclusive of.
 
     Examples
     --------
     >>> from experiments.baselines import MMC
     >>> from taxarbor import load_animals
     >>> model = MMC(n_clusters=4, random_state=0).fit(load_animals().X)
-    >>> model.hierarchy_
-    Hierarchy(n_rows=206, n_leaves=4, height=1)
+    >>> model.taxonomy_
+    Taxonomy(n_rows=206, n_leaves=4, height=1)
     """
 
     def __init__(
@@ -102,7 +71,7 @@ class MMC(HierarchyEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Divide the rows once."""
         n_clusters = check_count("n_clusters", self.n_clusters, least=1)
-        check_choice("penalty", self.penalty, FLAT)
+        check_choice("penalty", self.penalty, FLAT_PENALTIES)
         branching, stop = max(n_clusters, 2), StoppingRule(n_clusters)
         one_split = HMMC(
             penalty=self.penalty, alpha=self.alpha, beta=0.0, units=self.units,
@@ -113,48 +82,22 @@ class MMC(HierarchyEstimator):
         return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
 
-class HierarchicalKMeans(HierarchyEstimator):
+class HierarchicalKMeans(TaxonomyEstimator):
     """Top-down clustering by k-means: HKM-D, or HKM, of the paper's comparison.
 
     Parameters
     ----------
-    n_clusters : int or None, default=8
-        Number of leaves. None lets ``max_leaf_size`` or ``max_depth`` alone end the growth.
-    branching : int, default=2
-        Children per split.
     criterion : {"scatter", "compact"}, default="scatter"
         Which leaf is split next: of the largest total distance from its centre (HKM-D), or of
         the least average distance from its children's (HKM), which favours small leaves.
-    max_leaf_size, max_depth : int or None, default=None
-        Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=1
         Runs of k-means per split; the best one is kept.
-    encoder : "auto", TableEncoder or None, default="auto"
-        What makes features of a table; see :class:`Taxarbor`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the starts.
-    n_jobs : int or None, default=None
-        Threads; the tree does not depend on their number.
-    verbose : int, default=0
-        With 1, a fit that takes longer than two seconds shows its progress.
-
-    Attributes
-    ----------
-    labels_ : array of shape (n_rows,)
-        The cluster of each row, numbered from left to right.
-    hierarchy_ : Hierarchy
-        The tree.
-    outlier_score_ : array of shape (n_rows,)
-        How far each row is from the mean of the nearest cluster, in units of how far that
-        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
-    n_features_in_, feature_names_in_ : int, array of str
-        Number of features seen in fit, and their names, where the data had any.
 
     Examples
     --------
     >>> from experiments.baselines import HierarchicalKMeans
     >>> from taxarbor import load_animals
-    >>> HierarchicalKMeans(6, random_state=0).fit(load_animals().X).hierarchy_.n_leaves
+    >>> HierarchicalKMeans(6, random_state=0).fit(load_animals().X).taxonomy_.tree.n_leaves
     6
     """
 
@@ -191,7 +134,7 @@ class HierarchicalKMeans(HierarchyEstimator):
         return self._fit_greedily(X, sample_weight, splitter, branching, stop)
 
 
-class HierarchicalSpectral(HierarchyEstimator):
+class HierarchicalSpectral(TaxonomyEstimator):
     """Top-down spectral clustering: HSC-D, or HSC, of the paper's comparison.
 
     Each node's rows are joined with their nearest neighbours by Gaussian similarities, as
@@ -203,45 +146,18 @@ class HierarchicalSpectral(HierarchyEstimator):
 
     Parameters
     ----------
-    n_clusters : int or None, default=8
-        Number of leaves. None lets ``max_leaf_size`` or ``max_depth`` alone end the growth.
-    branching : int, default=2
-        Children per split.
     criterion : {"scatter", "compact"}, default="scatter"
-        Which leaf is split next: of the largest total distance from its centre (HSC-D), or of
-        the least average distance from its children's (HSC), which favours small leaves.
+        As in :class:`HierarchicalKMeans`: HSC-D, or HSC.
     n_neighbors : int, default=5
         Neighbours per row in the graph.
-    max_leaf_size, max_depth : int or None, default=None
-        Leaves of at most this many rows, or at this depth, are not split.
     n_init : int, default=10
         Runs of k-means on the eigenvectors; the best one is kept.
-    encoder : "auto", TableEncoder or None, default="auto"
-        What makes features of a table; see :class:`Taxarbor`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the starts.
-    n_jobs : int or None, default=None
-        Threads; the tree does not depend on their number.
-    verbose : int, default=0
-        With 1, a fit that takes longer than two seconds shows its progress.
-
-    Attributes
-    ----------
-    labels_ : array of shape (n_rows,)
-        The cluster of each row, numbered from left to right.
-    hierarchy_ : Hierarchy
-        The tree.
-    outlier_score_ : array of shape (n_rows,)
-        How far each row is from the mean of the nearest cluster, in units of how far that
-        cluster's rows are from it on average: 1 is usual. Up to 3, by its own cluster.
-    n_features_in_, feature_names_in_ : int, array of str
-        Number of features seen in fit, and their names, where the data had any.
 
     Examples
     --------
     >>> from experiments.baselines import HierarchicalSpectral
     >>> from taxarbor import load_animals
-    >>> HierarchicalSpectral(6, random_state=0).fit(load_animals().X).hierarchy_.n_leaves
+    >>> HierarchicalSpectral(6, random_state=0).fit(load_animals().X).taxonomy_.tree.n_leaves
     6
     """
 

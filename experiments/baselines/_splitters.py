@@ -18,12 +18,12 @@ from threadpoolctl import threadpool_limits
 
 from taxarbor._types import Array, IndexArray, SolveInfo, Status
 from taxarbor.exchange import from_linkage
-from taxarbor.hierarchy import LinearRule
 from taxarbor.optim._loss import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split import Refusal, Split, SplitTask
 from taxarbor.split._starts import far_rows
 from taxarbor.split._task import keep_together, refuse_size
+from taxarbor.tree import LinearRule
 
 Criterion = Literal["scatter", "compact"]
 CRITERIA: tuple[Criterion, ...] = ("scatter", "compact")
@@ -38,7 +38,7 @@ ROWS_PER_THREAD = 1024
 """With fewer, scikit-learn (1.6 to 1.9) shares out the candidates instead of the rows, and
 which of some equally near ones are kept depends on the number of threads."""
 EIGEN_TOLERANCE = 1e-6
-LEAST_WEIGHT = 1e-12
+MIN_WEIGHT = 1e-12
 """Keeps the edges of far rows, whose similarity would vanish, in the graph."""
 MAX_DENSE = 200
 """Nodes of a graph whose eigenvectors are found all at once."""
@@ -47,7 +47,7 @@ MEANS_AT_ONCE = 64
 
 
 class Division(NamedTuple):
-    """Labels of a node's rows, and how they were found."""
+    """Labels of a node's rows, with their objective and the course of the solver."""
 
     labels: Labels
     objective: float
@@ -83,21 +83,22 @@ def follow(rows: Rows, rule: LinearRule) -> Labels:
     return labels
 
 
-def conclude(rows: Rows, found: Division, rule: LinearRule, criterion: Criterion) -> Split:
+def make_split(rows: Rows, division: Division, rule: LinearRule, criterion: Criterion) -> Split:
     """Return a split with its score."""
+    labels, objective, info = division
     if criterion == "scatter":
         score = float(np.sqrt(rows.norms()).sum())
     else:
-        score = _compactness(rows, found, child_means(rows, found.labels, rule.n_targets))
-    return Split(found.labels, rule, score, found.objective, found.info)
+        score = -_average_distance(rows, labels, child_means(rows, labels, rule.n_targets))
+    return Split(labels, rule, score, objective, info)
 
 
-def _compactness(rows: Rows, found: Division, means: Array) -> float:
-    """Return minus the average distance of the rows from the mean of their child."""
-    own = np.take_along_axis(rows.scores(means), found.labels[:, None].astype(np.intp), axis=1)
-    lengths = np.einsum("kp,kp->k", means, means)[found.labels]
-    squares = rows.norms() - 2.0 * own[:, 0].astype(np.float64) + lengths
-    return -float(np.sqrt(np.maximum(squares, 0.0)).mean())
+def _average_distance(rows: Rows, labels: Labels, means: Array) -> float:
+    """Return the average distance of the rows from the mean of their child."""
+    scores = np.take_along_axis(rows.scores(means), labels[:, None].astype(np.intp), axis=1)
+    lengths = np.einsum("kp,kp->k", means, means)[labels]
+    squares = rows.norms() - 2.0 * scores[:, 0].astype(np.float64) + lengths
+    return float(np.sqrt(np.maximum(squares, 0.0)).mean())
 
 
 @final
@@ -111,17 +112,6 @@ class KMeansSplitter:
         Which leaf is worth splitting next.
     n_init : int
         Number of starts; the one with the least squared distances is kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from experiments.baselines import KMeansSplitter
-    >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import SplitTask
-    >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
-    >>> split = KMeansSplitter().split(SplitTask(rows, (), (), n_children=2, seed=0))
-    >>> sorted(np.bincount(split.labels).tolist())
-    [2, 2]
     """
 
     criterion: Criterion = "scatter"
@@ -132,20 +122,20 @@ class KMeansSplitter:
         few = refuse_size(task.rows.n_rows, task.n_children)
         if few is not None:
             return few
-        found = cluster_rows(task.rows, task.n_children, self.n_init, task.rng())
+        clusters = cluster_rows(task.rows, task.n_children, self.n_init, task.rng())
         # Labels by the rule, for predict to repeat them: centres that have settled may still
         # have moved past some rows.
-        rule = nearest_rule(task.rows, found.centers)
+        rule = nearest_rule(task.rows, clusters.centers)
         labels = follow(task.rows, rule)
         empty = refuse_empty(task, labels)
         if empty is not None:
             return empty
-        division = Division(labels, found.objective, found.info)
-        return conclude(task.rows, division, rule, self.criterion)
+        division = Division(labels, clusters.objective, clusters.info)
+        return make_split(task.rows, division, rule, self.criterion)
 
 
 class Clusters(NamedTuple):
-    """What k-means found: labels, and their means seen from the rows' centre."""
+    """The result of k-means: labels, and their means seen from the rows' centre."""
 
     labels: Labels
     centers: Array
@@ -169,8 +159,8 @@ def cluster_rows(
     where there are fewer different rows than clusters.
     """
     total = float(rows.norms().sum())
-    tried = [_descend(rows, far_rows(rows, n_clusters, rng), total) for _ in range(n_init)]
-    return min(tried, key=lambda found: found.objective)
+    runs = [_descend(rows, far_rows(rows, n_clusters, rng), total) for _ in range(n_init)]
+    return min(runs, key=lambda clusters: clusters.objective)
 
 
 def _descend(rows: Rows, centers: Array, total: float) -> Clusters:
@@ -208,17 +198,6 @@ class SpectralSplitter:
         Neighbours per row in the graph.
     n_init : int
         Runs of k-means on the eigenvectors.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from experiments.baselines import SpectralSplitter
-    >>> from taxarbor.rows import as_rows
-    >>> from taxarbor.split import SplitTask
-    >>> rows = as_rows(np.array([[0.0], [0.1], [5.0], [5.1]]))
-    >>> task = SplitTask(rows, (), (), n_children=2, seed=0)
-    >>> sorted(np.bincount(SpectralSplitter(n_neighbors=1).split(task).labels).tolist())
-    [2, 2]
     """
 
     criterion: Criterion = "scatter"
@@ -238,22 +217,22 @@ class SpectralSplitter:
         n_pieces, piece = connected_components(graph, directed=False)
         try:
             if n_pieces > K:
-                found = group_pieces(rows, piece.astype(np.int32), K)
+                division = group_pieces(rows, piece.astype(np.int32), K)
             else:
-                found = divide_graph(graph, K, self.n_init, rng)
+                division = divide_graph(graph, K, self.n_init, rng)
         except ArpackError as error:
             return Refusal(f"the eigenvectors of its graph were not found: {error}")
-        if not np.bincount(found.labels, minlength=K).all():
+        if not np.bincount(division.labels, minlength=K).all():
             return Refusal(f"its graph does not fall into {K} parts")
-        rule = nearest_rule(rows, child_means(rows, found.labels, K))
-        ruled = follow(rows, rule)
-        together = keep_together(rows, found.labels, ruled, K, (1, rows.n_rows))
-        if isinstance(together, Refusal):
-            return together
-        if together is not found.labels:
-            found = found._replace(labels=together)
-            rule = nearest_rule(rows, child_means(rows, together, K))
-        return conclude(rows, found, rule, self.criterion)
+        rule = nearest_rule(rows, child_means(rows, division.labels, K))
+        by_rule = follow(rows, rule)
+        labels = keep_together(rows, division.labels, by_rule, K, (1, rows.n_rows))
+        if isinstance(labels, Refusal):
+            return labels
+        if labels is not division.labels:
+            division = division._replace(labels=labels)
+            rule = nearest_rule(rows, child_means(rows, labels, K))
+        return make_split(rows, division, rule, self.criterion)
 
 
 def find_neighbors(rows: Rows, n_neighbors: int) -> tuple[Array, IndexArray]:
@@ -264,8 +243,8 @@ def find_neighbors(rows: Rows, n_neighbors: int) -> tuple[Array, IndexArray]:
     X = rows._matrix()
     if not issparse(X):  # about the centre, an offset of the data costs no digits
         X = np.ascontiguousarray(X - rows.center.astype(rows.dtype))
-    most = max((rows.n_rows - 1) // ROWS_PER_THREAD, 1)
-    with threadpool_limits(min(rows.n_threads, most), user_api="openmp"):
+    max_threads = max((rows.n_rows - 1) // ROWS_PER_THREAD, 1)
+    with threadpool_limits(min(rows.n_threads, max_threads), user_api="openmp"):
         search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(X)
         distances, positions = search.kneighbors()
     return distances.astype(np.float64, copy=False), positions.astype(np.intp, copy=False)
@@ -276,7 +255,7 @@ def neighbor_graph(rows: Rows, n_neighbors: int) -> csr_array:
     distances, positions = find_neighbors(rows, n_neighbors)
     width = float(distances.mean())
     squares = np.square(distances / width) if width > 0.0 else np.zeros_like(distances)
-    weights = np.maximum(np.exp(-0.5 * squares), LEAST_WEIGHT)
+    weights = np.maximum(np.exp(-0.5 * squares), MIN_WEIGHT)
     starts = np.arange(rows.n_rows + 1) * n_neighbors
     shape = rows.n_rows, rows.n_rows
     graph = csr_array((weights.ravel(), positions.ravel(), starts), shape=shape)
@@ -298,22 +277,21 @@ def divide_graph(
         return _uncut(rank[piece].astype(np.int32))
     largest = np.flatnonzero(rank[piece] == 0)
     n_cut = n_parts - n_pieces + 1
-    found = _cut(csr_array(graph[largest][:, largest]), n_cut, n_init, rng)
+    cut = _cut(csr_array(graph[largest][:, largest]), n_cut, n_init, rng)
     labels = (rank[piece] + n_cut - 1).astype(np.int32)
-    labels[largest] = found.labels
-    return Division(labels, found.objective, found.info)
+    labels[largest] = cut.labels
+    return cut._replace(labels=labels)
 
 
 def group_pieces(rows: Rows, piece: Labels, n_parts: int) -> Division:
     """Divide the rows of a graph that falls into more pieces than parts, cutting none.
 
-    The graph says nothing of how pieces go together; where they are does. Means of pieces
-    are joined, the nearest on average first.
+    Means of pieces are joined by average linkage, as the graph does not relate pieces.
     """
     from scipy.cluster.hierarchy import linkage  # loads long, and is seldom needed
 
     means = child_means(rows, piece, int(piece.max()) + 1)
-    part = from_linkage(linkage(means, "average"), n_parts).labels
+    part = from_linkage(linkage(means, "average"), n_parts).tree.labels
     return _uncut(_renumber(part[piece].astype(np.int32), n_parts))
 
 
@@ -325,18 +303,18 @@ def _cut(graph: csr_array, n_parts: int, n_init: int, rng: np.random.Generator) 
     """Cut a connected graph; the objective is the normalised cut that relaxation allows."""
     roots = np.sqrt(graph.sum(axis=1))
     scale = diags_array(1.0 / roots)
-    values, vectors = _leading(csr_array(scale @ graph @ scale), roots, n_parts, rng)
+    values, vectors = _find_eigenvectors(csr_array(scale @ graph @ scale), roots, n_parts, rng)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     points = np.ascontiguousarray(vectors / np.where(lengths > 0.0, lengths, 1.0))
-    found = cluster_rows(as_rows(points), n_parts, n_init, rng)
+    clusters = cluster_rows(as_rows(points), n_parts, n_init, rng)
     objective = max(float(n_parts - values.sum()), 0.0)
     # What it costs is the search for neighbours, a sweep per row.
-    info = SolveInfo(found.info.status, 0, float(len(points)), (objective,))
-    return Division(_renumber(found.labels, n_parts), objective, info)
+    info = SolveInfo(clusters.info.status, 0, float(len(points)), (objective,))
+    return Division(_renumber(clusters.labels, n_parts), objective, info)
 
 
 def _renumber(labels: Labels, n_parts: int) -> Labels:
-    """Order parts by their first rows: a vector's sign, which is nobody's, decides nothing."""
+    """Order parts by their first rows, so that the sign of a vector decides nothing."""
     present, first = np.unique(labels, return_index=True)
     number = np.zeros(n_parts, dtype=np.int32)
     number[present[np.argsort(first)]] = np.arange(len(present))
@@ -344,7 +322,7 @@ def _renumber(labels: Labels, n_parts: int) -> Labels:
     return renumbered
 
 
-def _leading(
+def _find_eigenvectors(
     graph: csr_array, roots: Array, n_vectors: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the largest eigenvalues and their vectors.

@@ -54,9 +54,9 @@ def job(method="HMMC", settings="{}", **changes):
 
 
 def outcome(seconds=1.0, *, status=DONE, **measures):
-    """Return what a fit might give: every measure, one half unless told."""
-    told = dict.fromkeys((*OF_TREES, *CHANCE, *OF_LEAVES, *SHAPE), 0.5) | measures
-    return Outcome(status, seconds, 1.0, told if status == DONE else {})
+    """Return what a fit might give: every measure, one half by default."""
+    values = dict.fromkeys((*OF_TREES, *CHANCE, *OF_LEAVES, *SHAPE), 0.5) | measures
+    return Outcome(status, seconds, 1.0, values if status == DONE else {})
 
 
 def fill(path, jobs, make=lambda _: outcome()):
@@ -84,13 +84,13 @@ def cells(line):
 def read_tables(text):
     """Return each table of a page; every line has as many cells as its heading."""
     blocks = re.findall(r"(?:^\|.*\|$\n?)+", text, flags=re.MULTILINE)
-    found = [[cells(line) for line in one.splitlines()] for one in blocks]
-    for heading, rule, *lines in found:
+    tables = [[cells(line) for line in one.splitlines()] for one in blocks]
+    for heading, rule, *lines in tables:
         assert all(set(cell) <= set("-:") for cell in rule)
         assert {len(line) for line in [rule, *lines]} == {len(heading)}
     stray = [line for line in text.splitlines() if line.startswith("|") and line[-1] != "|"]
     assert not stray
-    return found
+    return tables
 
 
 @pytest.fixture(autouse=True)

@@ -20,25 +20,25 @@ TREE = ClassTree.read({"name": "all", "children": [{"name": "a"}, {"name": "b"}]
 def test_npz_numbers_its_class_names(tmp_path, made):
     made.data(tmp_path, "some", feature_names=np.array(list("vwxyz")))
     X, y = made.blobs()
-    found = load_dataset("some", tmp_path)
-    assert np.array_equal(found.X, X)
-    assert found.X.dtype == np.float32
-    whole = made.data(tmp_path, "half", X=np.asfortranarray(X, dtype=np.float16))
-    assert load_dataset("half", whole).X.flags.c_contiguous
-    assert load_dataset("half", whole).X.dtype == np.float32
-    assert load_dataset("half", whole).digest() != found.digest()
-    assert found.y.tolist() == [made.classes[number] for number in y]
-    assert found.n_classes == 4
-    assert found.feature_names == ("v", "w", "x", "y", "z")
-    assert found.truth.names == made.classes
+    data = load_dataset("some", tmp_path)
+    assert np.array_equal(data.X, X)
+    assert data.y.tolist() == [made.classes[number] for number in y]
+    assert (data.n_classes, data.truth.names) == (4, made.classes)
+    assert data.feature_names == ("v", "w", "x", "y", "z")
+    made.data(tmp_path, "half", X=np.asfortranarray(X, dtype=np.float16))
+    half = load_dataset("half", tmp_path)
+    assert half.X.flags.c_contiguous
+    assert half.X.dtype == data.X.dtype == np.float32
+    assert half.digest() != data.digest()
 
 
 def test_npz_without_class_names_has_the_labels_themselves(tmp_path, made):
     X = made.blobs()[0][:3]
     for name, y in (("words", LABELS), ("numbers", np.array([3, 1, 3]))):
-        told = [str(one) for one in y]
-        made.data(tmp_path, name, X=X, y=y, class_names=None, of_tree=[*sorted(set(told)), "z"])
-        assert load_dataset(name, tmp_path).y.tolist() == told
+        labels = y.astype(str).tolist()
+        tree = [*sorted(set(labels)), "z"]
+        made.data(tmp_path, name, X=X, y=y, class_names=None, of_tree=tree)
+        assert load_dataset(name, tmp_path).y.tolist() == labels
         assert load_dataset(name, tmp_path).feature_names is None
 
 
@@ -51,11 +51,11 @@ def test_further_kinds_of_rows_are_data_sets(tmp_path, made):
     (tmp_path / "README.md").write_text("hello", encoding="utf-8")
     made.data(tmp_path, "one")
     assert list_datasets(tmp_path) == ["one", "some", "some/X_less"]
-    found = load_dataset("some/X_less", tmp_path)
-    assert found.name == "some/X_less"
-    assert np.array_equal(found.X, X[:, :2])
-    assert found.feature_names is None  # these are the other rows'
-    assert found.truth.names == made.classes
+    data = load_dataset("some/X_less", tmp_path)
+    assert data.name == "some/X_less"
+    assert np.array_equal(data.X, X[:, :2])
+    assert data.feature_names is None  # these are the other rows'
+    assert data.truth.names == made.classes
 
 
 def test_what_is_not_there(tmp_path, made):
@@ -92,31 +92,31 @@ def paths_to(node, above=()):
 
 def test_bundled_animals_have_classes():
     assert list_datasets(None) == ["animals"]
-    animals, found = load_animals(), load_dataset("animals", None)
+    animals, data = load_animals(), load_dataset("animals", None)
     path_to = {path[-1]: path for path in paths_to(animals.tree)}
     classes = {path[:3][-1] for path in path_to.values()}
-    assert set(found.truth.names) == classes == set(found.y)
-    for name, own in zip(animals.names, found.y, strict=True):
+    assert set(data.truth.names) == classes == set(data.y)
+    for name, own in zip(animals.names, data.y, strict=True):
         assert own in path_to[name]
     cut = {path[:3] for path in path_to.values()}
     again = ClassTree.read([list(path) for path in cut])
-    assert {*again.node_names} == {*found.truth.node_names}
-    assert found.feature_names == animals.feature_names
-    assert found.X.shape == animals.X.shape
-    assert np.array_equal(found.X.max(axis=0), np.ones(animals.X.shape[1]))
-    assert found.X.min() >= 0.0
+    assert {*again.node_names} == {*data.truth.node_names}
+    assert data.feature_names == animals.feature_names
+    assert data.X.shape == animals.X.shape
+    assert np.array_equal(data.X.max(axis=0), np.ones(animals.X.shape[1]))
+    assert data.X.min() >= 0.0
 
 
 @given(n_rows=st.integers(1, 60), max_rows=st.integers(0, 80))
 def test_thinning_draws_rows_at_random(n_rows, max_rows):
     X = np.arange(n_rows, dtype=np.float32)[:, None]
     data = Dataset("some", X, X[:, 0].astype(str), TREE, None)
-    thin = data.thinned(max_rows)
+    thin = data.thin(max_rows)
     kept = thin.X[:, 0].astype(int)
     assert len(kept) == (min(max_rows, n_rows) if max_rows else n_rows)
     assert thin.y.tolist() == data.y[kept].tolist()
     assert (np.diff(kept) >= 1).all()
-    assert np.array_equal(data.thinned(max_rows).X, thin.X)
+    assert np.array_equal(data.thin(max_rows).X, thin.X)
 
 
 def test_drawn_clusters():
@@ -136,7 +136,7 @@ def test_scaling(made):
     X[3], X[:, 2] = 0.0, 0.0
     before = X.copy()
     data = Dataset("some", X, np.array(["a"] * len(X)), TREE, None)
-    unit, standard = (data.scaled(how).X for how in ("unit", "standard"))
+    unit, standard = (data.scale(scaling).X for scaling in ("unit", "standard"))
     lengths = np.linalg.norm(unit, axis=1)
     assert lengths[3] == 0.0
     assert np.allclose(np.delete(lengths, 3), 1.0, atol=1e-6)
@@ -145,13 +145,13 @@ def test_scaling(made):
     assert np.allclose(standard.std(axis=0), [1, 1, 0, 1, 1], atol=1e-6)
     assert unit.dtype == standard.dtype == np.float32
     assert np.array_equal(X, before)
-    assert data.scaled("none") is data
+    assert data.scale("none") is data
 
 
 def test_data_is_thinned_then_scaled(tmp_path, made):
     made.data(tmp_path, "some")
     data = open_dataset("some", "standard", 10, tmp_path)
-    expected = load_dataset("some", tmp_path).thinned(10).scaled("standard")
+    expected = load_dataset("some", tmp_path).thin(10).scale("standard")
     assert np.array_equal(data.X, expected.X)
     assert data.X.shape == (10, 5)
     assert open_dataset("some", "standard", 10, tmp_path) is data

@@ -2,6 +2,7 @@ import itertools
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from experiments.figures import (
 )
 from experiments.methods import METHODS, write_settings
 from experiments.plan import SPARSE, SWEPT, Setup, plan_sparsity, plan_sweep, plan_table
-from experiments.tables import Mean, done_jobs, of_table
+from experiments.tables import Mean, of_table
 
 HOSTILE = "a$\\frac$ <b> & |"
 SLOW = {"SC", "HSC", "HSC-D"}
@@ -75,18 +76,17 @@ def test_sweep_panels(setup, made):
         middle = 0.0 if name in SLOW else 1 / 16
         expected = [0.04 + n / 1000 + middle for n in (2, 3, 4, 5)]
         assert [one.mean for one in means] == pytest.approx(expected)
-    told = list(describe_sweep(panels))
-    assert [text.split("\n")[0] for text in told] == ["**a_b**", "**one**"] * 2
-    ((heading, _, *lines),) = made.tables(told[2])
+    tables = list(describe_sweep(panels))
+    assert [text.split("\n")[0] for text in tables] == ["**a_b**", "**one**"] * 2
+    ((heading, _, *lines),) = made.tables(tables[2])
     assert heading == ["method", "K = 2", "K = 3", "K = 4", "K = 5"]
     assert len(lines) == 5
 
     def some(job):
         return None if job.method == "HSC" or job.branching == 4 else made.outcome()
 
-    panel = sweep_panels(made.results(setup, plan_sweep(setup), some), setup, "shortest_path")[
-        2
-    ]
+    jobs = made.results(setup, plan_sweep(setup), some)
+    panel = sweep_panels(jobs, setup, "shortest_path")[2]
     assert [math.isnan(one.mean) for one in panel.lines["HMMC"]] == [False, False, True, False]
     assert all(math.isnan(one.mean) for one in panel.lines["HSC"])
 
@@ -101,10 +101,10 @@ def test_only_full_strength_counts_for_sparsity(setup, made):
     jobs = made.results(setup, [*plan_table(setup), *plan_sweep(setup)], make)
     shares = zero_shares(jobs, setup)
     assert list(shares) == ["a_b", "one"]
-    for found in shares.values():
+    for by_variant in shares.values():
         for n, name in enumerate(SPARSE):
-            assert found[name].mean == pytest.approx(n / 10 + 0.01)
-            assert found[name].n_values == 3
+            assert by_variant[name].mean == pytest.approx(n / 10 + 0.01)
+            assert by_variant[name].n_values == 3
     ((heading, _, *lines),) = made.tables(describe_sparsity(shares))
     assert heading == ["zero weights, %", "a_b", "one"]
     assert [line[0] for line in lines] == list(SPARSE)
@@ -133,9 +133,9 @@ def test_the_best_tree_of_the_first_seed_is_grown_again(named, made):
     chosen = grow_tree(grown(named, made), named)
     X, _ = made.blobs()
     expected = METHODS["HMMC"].fit(X, made.job(), BEST)
-    assert np.array_equal(chosen.tree.cut(4), expected.cut(4))
-    assert np.array_equal(chosen.tree.depth, expected.depth)
-    assert chosen.told == "HMMC on some, alpha=0.01, beta=0.1"
+    assert np.array_equal(chosen.taxonomy.cut(4), expected.cut(4))
+    assert np.array_equal(chosen.taxonomy.tree.depth, expected.tree.depth)
+    assert chosen.title == "HMMC on some, alpha=0.01, beta=0.1"
     assert grow_tree(made.results(named, []), named) is None
     jobs = grown(named, made, plan_sweep)
     wide = jobs[(jobs["n_clusters"] != 4) | (jobs["branching"] != 2)]
@@ -146,7 +146,7 @@ def test_the_best_tree_of_the_first_seed_is_grown_again(named, made):
 def test_a_node_says_what_is_in_it_and_why(named, made):
     chosen = grow_tree(grown(named, made), named)
     describe = describe_nodes(chosen)
-    tree, y = chosen.tree, chosen.data.y
+    tree, y = chosen.taxonomy.tree, chosen.data.y
     for node in range(tree.n_nodes):
         (size, style), *rest = describe(node)
         rows = tree.rows(node)
@@ -163,12 +163,12 @@ def test_a_node_says_what_is_in_it_and_why(named, made):
         lengths = dict(
             zip(chosen.data.feature_names, np.linalg.norm(rule.weights, axis=0), strict=True)
         )
-        told = [lengths[name] for name in features]
-        assert told == sorted(told, reverse=True)
-        assert all(told)
+        shown = [lengths[name] for name in features]
+        assert shown == sorted(shown, reverse=True)
+        assert all(shown)
         others = [lengths[name] for name in lengths if name not in features]
         assert len(features) == 3 or not any(others)
-        assert not told or max(others, default=0.0) <= told[-1]
+        assert not shown or max(others, default=0.0) <= shown[-1]
     lines = describe_tree(chosen).split("\n")
     depths = [(len(line) - len(line.lstrip())) // 2 for line in lines]
     assert sorted(depths) == sorted(int(depth) for depth in tree.depth if depth < LAYERS)
@@ -180,16 +180,16 @@ def test_a_node_says_what_is_in_it_and_why(named, made):
 def chosen_tree(made, names=(HOSTILE, "two\nlines", "c", "d")):
     X, y = made.blobs()
     data = Dataset(HOSTILE, X, np.array(names)[y], load_dataset("animals", None).truth, None)
-    tree = METHODS["HMMC"].fit(X, made.job(), {})
-    return ChosenTree(tree, data, f"HMMC on {HOSTILE}")
+    taxonomy = METHODS["HMMC"].fit(X, made.job(), {})
+    return ChosenTree(taxonomy, data, f"HMMC on {HOSTILE}")
 
 
 def test_deep_nodes_are_left_out_and_features_may_have_no_names(made):
     chosen = chosen_tree(made)
     assert re.search(r"turns on x[0-4]", describe_tree(chosen))
     deep = METHODS["SL"].fit(chosen.data.X, made.job(n_clusters=20), {})
-    assert deep.height >= LAYERS
-    lines = describe_tree(chosen._replace(tree=deep)).split("\n")
+    assert deep.tree.height >= LAYERS
+    lines = describe_tree(chosen._replace(taxonomy=deep)).split("\n")
     assert max((len(line) - len(line.lstrip())) // 2 for line in lines) == LAYERS - 1
 
 
@@ -199,39 +199,29 @@ def test_every_method_that_is_drawn_has_a_style():
 
 
 def test_equal_results_make_equal_pictures(tmp_path, setup, made):
-    means = {m: [Mean(0.5, 0.1, 2)] * 2 for m in SWEPT}
-    panels = [Panel(name, "F", ("1 x", "2 x"), means) for name in ("one", HOSTILE)]
-    gap = {"HMMC": [Mean(0.5, 0.1, 2), Mean()]}
-    panels += [Panel(name, "K", ("2", "3"), gap) for name in ("one", HOSTILE)]
-    shares = {
-        name: {m: Mean(one, 0.0, 2) for m in SPARSE}
-        for name, one in (("one", 0.5), (HOSTILE, math.nan))
-    }
-    rng = np.random.default_rng(0)
-    store = made.fill(
-        tmp_path,
-        plan_table(Setup(setup.folder, n_seeds=1, strengths=(1.0,))),
-        lambda _: made.outcome(shortest_path=rng.random(), chance_shortest_path=rng.random()),
-    )
-    jobs = done_jobs(store.read(), setup)
+    means = {m: [Mean(0.5, 0.1, 2), Mean()] for m in SWEPT}
+    panels = [
+        Panel(name, axis, ("1", "2"), means) for axis in "FK" for name in ("one", HOSTILE)
+    ]
+    values = {"one": 0.5, HOSTILE: math.nan}
+    shares = {name: {m: Mean(value, 0.0, 2) for m in SPARSE} for name, value in values.items()}
+    jobs = made.results(setup, plan_table(replace(setup, n_seeds=1, strengths=(1.0,))))
     tables = {name: of_table(jobs, setup, name) for name in setup.datasets()}
     tree = chosen_tree(made)
+    pictures = []
     for name in ("first", "second"):
         folder = tmp_path / name / "new"
         draw_sweep(panels, "SP", folder / "sweep")
         draw_sparsity(shares, folder / "sparsity")
         draw_heights(tables, folder / "heights")
         draw_tree(tree, folder / "tree")
-    files = sorted(path.name for path in (tmp_path / "first" / "new").iterdir())
-    assert files == ["heights.png", "sparsity.png", "sweep.png", "tree.png"]
-    for name in files:
-        first, second = (tmp_path / which / "new" / name for which in ("first", "second"))
-        assert first.read_bytes() == second.read_bytes()
-        assert first.read_bytes().startswith(b"\x89PNG")
-        assert first.stat().st_size > 2000
+        pictures.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert sorted(pictures[0]) == ["heights.png", "sparsity.png", "sweep.png", "tree.png"]
+    assert pictures[0] == pictures[1]
+    assert all(data.startswith(b"\x89PNG") for data in pictures[0].values())
 
 
 def test_a_figure_that_fails_is_closed(tmp_path):
     with pytest.raises(KeyError):
-        draw_sparsity({"one": {"nobody": Mean(0.5, 0.0, 1)}}, tmp_path / "sparsity")
+        draw_sparsity({"one": {"unknown": Mean(0.5, 0.0, 1)}}, tmp_path / "sparsity")
     assert not list(tmp_path.iterdir())

@@ -1,7 +1,6 @@
 import itertools
 import json
 import warnings
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -16,17 +15,18 @@ from experiments.methods import (
     METHODS,
     OTHERS,
     Method,
+    draw_sample,
     find_method,
     fit,
     place,
     run_job,
-    sampled_rows,
     summarise_tree,
     write_settings,
 )
-from taxarbor import HMMC, Taxarbor
+from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.estimators import _taxarbor
 from taxarbor.metrics import score_hierarchy, shortest_path_score
+from taxarbor.tree import LinearRule, TreeBuilder
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 BASELINES = {"KM", "SC", "MMC", "SL", "AL", "CL", "HKM", "HSC", "HKM-D", "HSC-D"}
@@ -47,7 +47,7 @@ def same_partition(one, other):
 
 def grow(made, name, X, n_clusters, settings, **changes):
     job = made.job(name, n_clusters=n_clusters, **changes)
-    return find_method(name).fit(X, job, settings)
+    return find_method(name).fit(X, job, settings).tree
 
 
 def test_all_methods_of_the_paper_and_three_more():
@@ -67,8 +67,8 @@ def test_all_methods_of_the_paper_and_three_more():
 def test_a_grid_is_the_papers():
     for name in ("MMC", *KINDS):
         keys = GRIDS.get(name, ("alpha",))
-        found = [tuple(settings[key] for key in keys) for settings in METHODS[name].grid]
-        assert sorted(found) == sorted(itertools.product(STRENGTHS, repeat=len(keys)))
+        grid = [tuple(settings[key] for key in keys) for settings in METHODS[name].grid]
+        assert sorted(grid) == sorted(itertools.product(STRENGTHS, repeat=len(keys)))
         for settings in METHODS[name].grid:
             rest = {key: value for key, value in settings.items() if key not in keys}
             flat = {"units": "raw", "balance": [0.9, 1.1]}
@@ -84,12 +84,12 @@ def test_ours_are_the_estimators(made):
     for name, penalty in KINDS.items():
         settings = METHODS[name].grid[2]
         given = {"alpha": 0.003, "beta": 0.003, **settings}
-        expected = HMMC(5, penalty=penalty, random_state=0, **given).fit(X).hierarchy_
-        found = grow(made, name, X, 5, settings)
-        assert np.array_equal(found.labels, expected.labels)
-        for mine, other in zip(found.rules, expected.rules, strict=True):
-            assert (mine is None) == (other is None)
-            assert mine is None or np.array_equal(mine.weights, other.weights)
+        expected = HMMC(5, penalty=penalty, random_state=0, **given).fit(X).taxonomy_.tree
+        tree = grow(made, name, X, 5, settings)
+        assert np.array_equal(tree.labels, expected.labels)
+        for rule, other in zip(tree.rules, expected.rules, strict=True):
+            assert (rule is None) == (other is None)
+            assert rule is None or np.array_equal(rule.weights, other.weights)
     expected = Taxarbor(5, random_state=2).fit(X)
     assert np.array_equal(grow(made, "Taxarbor", X, 5, {}, seed=2).labels, expected.labels_)
 
@@ -116,13 +116,9 @@ def test_every_method_makes_a_tree(name, made):
 
 def test_bottom_up_is_scipys_and_k_means_scikit_learns(made):
     X, _ = made.blobs(60)
-    for name, how in {
-        "SL": "single",
-        "AL": "average",
-        "CL": "complete",
-        "Ward": "ward",
-    }.items():
-        expected = fcluster(linkage(X, how), 7, criterion="maxclust")
+    linkages = {"SL": "single", "AL": "average", "CL": "complete", "Ward": "ward"}
+    for name, method in linkages.items():
+        expected = fcluster(linkage(X, method), 7, criterion="maxclust")
         assert same_partition(grow(made, name, X, 7, {}).cut(7), expected)
     for name, model in (("KM", KMeans(7, n_init=10)), ("BKM", BisectingKMeans(7))):
         tree = grow(made, name, X, 7, METHODS[name].grid[0], seed=3)
@@ -165,21 +161,24 @@ def test_a_job_is_fitted_and_measured(made):
     data = load_dataset("animals", None)
     settings = {"alpha": 0.5, "beta": 0.1}
     job = made.job(settings=json.dumps(settings), n_clusters=6)
-    found = run_job(job, None)
-    assert found.status == "done"
-    assert 0.0 < found.seconds < 60.0
-    assert found.peak_mb >= 0.0
-    tree = fit(job, data)
+    outcome = run_job(job, None)
+    assert outcome.status == "done"
+    assert 0.0 < outcome.seconds < 60.0
+    assert outcome.peak_mb >= 0.0
+    taxonomy = fit(job, data)
+    tree = taxonomy.tree
     expected = HMMC(6, random_state=0, **settings).fit(data.X)
     assert np.array_equal(tree.labels, expected.labels_)
     weights = np.concatenate([rule.weights.ravel() for rule in tree.rules if rule is not None])
-    assert found.measures["zero_weights"] == pytest.approx(np.mean(weights == 0.0))
-    assert 0.0 < found.measures["zero_weights"] < 1.0
-    assert found.measures["rand"] == score_hierarchy(tree, data.y)["rand"]
-    assert found.measures["shortest_path"] == shortest_path_score(tree, data.y, data.truth)
-    assert found.measures["height"] == tree.height
-    assert found.measures["n_leaves"] == 6.0
-    assert run_job(job, None).measures == found.measures
+    assert outcome.measures["zero_weights"] == pytest.approx(np.mean(weights == 0.0))
+    assert 0.0 < outcome.measures["zero_weights"] < 1.0
+    assert outcome.measures["rand"] == score_hierarchy(taxonomy, data.y)["rand"]
+    assert outcome.measures["shortest_path"] == shortest_path_score(
+        taxonomy, data.y, data.truth
+    )
+    assert outcome.measures["height"] == tree.height
+    assert outcome.measures["n_leaves"] == 6.0
+    assert run_job(job, None).measures == outcome.measures
 
 
 def test_what_goes_wrong_is_an_outcome_but_a_bug_is_not(tmp_path, made, monkeypatch):
@@ -205,40 +204,32 @@ def test_what_goes_wrong_is_an_outcome_but_a_bug_is_not(tmp_path, made, monkeypa
 
 def test_how_a_tree_reads(made):
     data = load_dataset("animals", None)
-    tree = fit(made.job("Taxarbor", n_clusters=6), data)
-    found = summarise_tree(tree)
+    taxonomy = fit(made.job("Taxarbor", n_clusters=6), data)
+    measures, tree = summarise_tree(taxonomy), taxonomy.tree
     inner = [node for node in range(tree.n_nodes) if tree.rules[node] is not None]
     used = {node: set(np.flatnonzero(tree.rules[node].weights.any(axis=0))) for node in inner}
     sizes = [len(used[node]) for node in inner]
-    assert found["median_features"] == np.median(sizes)
-    assert found["most_features"] == max(sizes)
+    assert measures["median_features"] == np.median(sizes)
+    assert measures["most_features"] == max(sizes)
     shares = [len(used[n] & used[tree.parent(n)]) / len(used[n]) for n in inner[1:]]
-    assert found["parent_overlap"] == pytest.approx(np.mean(shares))
-    assert found["n_rules"] == len(inner)
-    assert found["short_rules"] == sum(size <= 2 for size in sizes)
+    assert measures["parent_overlap"] == pytest.approx(np.mean(shares))
+    assert measures["n_rules"] == len(inner)
+    assert measures["short_rules"] == sum(size <= 2 for size in sizes)
     paths = [[node for node in tree.path(leaf) if node in used] for leaf in tree.leaves]
     met = [sum(len(used[node]) for node in path) for path in paths]
-    assert found["path_features"] == pytest.approx(np.mean(met))
+    assert measures["path_features"] == pytest.approx(np.mean(met))
 
 
-def test_inner_nodes_without_a_rule_add_no_features(made):
-    """A rule above them may choose among their leaves."""
-    data = load_dataset("animals", None)
-    tree = fit(made.job("Taxarbor", n_clusters=6), data)
-    inner = [node for node in range(1, tree.n_nodes) if tree.rules[node] is not None]
-    bare = SimpleNamespace(
-        height=tree.height,
-        n_leaves=tree.n_leaves,
-        leaves=tree.leaves,
-        parents=tree.parents,
-        path=tree.path,
-        rules=[rule if node not in inner else None for node, rule in enumerate(tree.rules)],
-        n_features_used=np.where(np.isin(range(tree.n_nodes), inner), 0, tree.n_features_used),
-    )
-    found = summarise_tree(bare)
-    assert found["n_rules"] == 1.0
-    assert found["path_features"] == found["mean_features"] == tree.n_features_used[0]
-    assert "parent_overlap" not in found
+def test_inner_nodes_without_a_rule_add_no_features():
+    """A rule above them chooses among their leaves."""
+    builder = TreeBuilder(4)
+    builder.add_split(0, [0, 0, 1, 1])
+    builder.add_split(1, [0, 1])
+    builder.explain(0, LinearRule.nearest(np.eye(3)))
+    measures = summarise_tree(Taxonomy(builder.freeze()))
+    assert measures["n_rules"] == 1.0
+    assert measures["path_features"] == measures["mean_features"] == 3.0
+    assert "parent_overlap" not in measures
 
 
 def test_what_is_not_known_of_rules_is_no_measure(made):
@@ -255,12 +246,12 @@ def test_what_is_not_known_of_rules_is_no_measure(made):
 def test_rows_beyond_the_sample_are_placed_as_new_ones(made, name):
     data = load_dataset("animals", None)
     job = made.job(name, '{"sample": "half"}', n_clusters=6)
-    rows = sampled_rows(job, len(data.X))
+    rows = draw_sample(job, len(data.X))
     assert len(rows) == len(data.X) // 2
-    tree, outcome = place(fit(job, data), job, data), run_job(job, None)
+    tree, outcome = place(fit(job, data), job, data).tree, run_job(job, None)
     assert tree.n_leaves == 6
     alone = find_method(name).fit(data.X[rows], job, {})
-    assert np.array_equal(tree.labels[rows], alone.labels)
+    assert np.array_equal(tree.labels[rows], alone.tree.labels)
     new = np.setdiff1d(np.arange(len(data.X)), rows)
     if name in ("BKM", "KM"):  # by their own predict
         model = (BisectingKMeans if name == "BKM" else KMeans)(6, random_state=0)
@@ -279,17 +270,17 @@ def test_rows_beyond_the_sample_are_placed_as_new_ones(made, name):
 def test_a_sample_has_rows_for_each_cluster(made):
     data = load_dataset("animals", None)
     job = made.job("Taxarbor", '{"sample": 10}', n_clusters=6)
-    assert len(sampled_rows(job, len(data.X))) == 60
-    model = Taxarbor(6, random_state=0).fit(data.X[sampled_rows(job, len(data.X))])
-    labels = place(fit(job, data), job, data).labels
+    assert len(draw_sample(job, len(data.X))) == 60
+    model = Taxarbor(6, random_state=0).fit(data.X[draw_sample(job, len(data.X))])
+    labels = place(fit(job, data), job, data).tree.labels
     assert np.array_equal(labels, model.predict(data.X))
     with mock.patch.multiple(_taxarbor, SAMPLE_ROWS=0, ROWS_PER_CLUSTER=10):
         assert np.array_equal(Taxarbor(6, random_state=0).fit(data.X).labels_, labels)
     half = job._replace(settings='{"sample": "half"}')
     many = job._replace(settings='{"sample": 1000}')
-    rows = sampled_rows(half, len(data.X))
-    assert np.isin(sampled_rows(job, len(data.X)), rows).all()  # the same rows are new
-    assert np.array_equal(sampled_rows(many, len(data.X)), rows)
+    rows = draw_sample(half, len(data.X))
+    assert np.isin(draw_sample(job, len(data.X)), rows).all()  # the same rows are new
+    assert np.array_equal(draw_sample(many, len(data.X)), rows)
     assert run_job(many, None).measures == run_job(half, None).measures
     is_new = ~np.isin(np.arange(len(data.X)), rows)
     expected = adjusted_rand_score(data.y[is_new], labels[is_new])

@@ -37,13 +37,13 @@ def test_the_table_has_every_method_with_its_grid_and_defaults(folder):
     assert shapes == {(4, 2, "none", 0)}
     for dataset in ("one", "two"):
         for name in METHODS:
-            mine = [job for job in jobs if (job.dataset, job.method) == (dataset, name)]
+            own_jobs = [job for job in jobs if (job.dataset, job.method) == (dataset, name)]
             n_settings = GRID_SIZES.get(name, 1) + (name in BOTH)
             n_seeds = 1 if name in DETERMINISTIC else 3
-            assert len({job.settings for job in mine}) == n_settings
-            seeds = Counter(job.seed for job in mine)
+            assert len({job.settings for job in own_jobs}) == n_settings
+            seeds = Counter(job.seed for job in own_jobs)
             assert seeds == dict.fromkeys(range(n_seeds), n_settings)
-            has_default = any(job.settings == "{}" for job in mine)
+            has_default = any(job.settings == "{}" for job in own_jobs)
             assert has_default == (not name.startswith("HMMC"))
 
 
@@ -115,8 +115,8 @@ def test_stand_ins_come_first_and_others_stay_out(tmp_path, folder, made):
     for name in ("awa_pca", "awa_attr", "tiny_vehicle15"):
         made.data(tmp_path, name, X_sift=made.blobs()[0])
     list_datasets.cache_clear()
-    found = Setup(tmp_path).datasets()
-    assert found[:3] == ["awa_attr", "awa_pca", "tiny_vehicle15/X_sift"]
-    assert set(found[3:]) == {"awa_attr/X_sift", "awa_pca/X_sift", "tiny_vehicle15"}
-    assert Setup(tmp_path).stand_ins() == found[:3]
-    assert set(found[:3]) < set(STAND_INS)
+    datasets = Setup(tmp_path).datasets()
+    assert datasets[:3] == ["awa_attr", "awa_pca", "tiny_vehicle15/X_sift"]
+    assert set(datasets[3:]) == {"awa_attr/X_sift", "awa_pca/X_sift", "tiny_vehicle15"}
+    assert Setup(tmp_path).stand_ins() == datasets[:3]
+    assert set(datasets[:3]) < set(STAND_INS)

@@ -45,16 +45,6 @@ def work(job, folder):
     measures = {"seed": job.seed, "pid": os.getpid(), "threads": threads}
     return Outcome("done", 0.0, 0.0, measures)
 """
-PARENT = """
-from experiments.methods import Job
-from experiments.run import Pool
-from {module} import work
-
-if __name__ == "__main__":
-    jobs = [Job("", "none", 0, method, "", 2, 2, 0) for method in ("work", "sleep")]
-    for _, outcome in Pool(work, None).run(jobs):
-        print(outcome.measures["pid"], flush=True)
-"""
 numbers = itertools.count()
 
 
@@ -64,10 +54,10 @@ def path(tmp_path):
 
 
 def measures_of(store, job):
-    found = store.read()
+    results = store.read()
     for field in Job._fields:
-        found = found[found[field] == getattr(job, field)]
-    (line,) = found.to_dict("records")
+        results = results[results[field] == getattr(job, field)]
+    (line,) = results.to_dict("records")
     return {name: value for name, value in line.items() if name not in COLUMNS}
 
 
@@ -83,13 +73,13 @@ def test_jobs_come_back(tmp_path, made):
         store.add(job, outcome)
     for again in (store, Store(path)):
         assert again.known() == set(jobs)
-        found = again.read()
-        assert len(found) == len(jobs)
+        results = again.read()
+        assert len(results) == len(jobs)
         for job, outcome in zip(jobs, outcomes, strict=True):
             assert measures_of(again, job) == outcome.measures  # to the last bit
-        assert found["seconds"].tolist() == [outcome.seconds for outcome in outcomes]
-        assert set(found["status"]) == {"done"}
-        assert set(found["machine"]) == {machine()}
+        assert results["seconds"].tolist() == [outcome.seconds for outcome in outcomes]
+        assert set(results["status"]) == {"done"}
+        assert set(results["machine"]) == {machine()}
 
 
 def test_what_failed_is_told_and_tried_again(path, made):
@@ -102,9 +92,9 @@ def test_what_failed_is_told_and_tried_again(path, made):
         store = Store(path)
         assert store.known() == {made.job(seed=2)}
         assert math.isnan(measures_of(store, made.job(seed=2))["rand"])
-        found = store.read()
-        assert found["status"].tolist()[:2] == [" ".join(status.split())] * 2
-        assert found["seconds"].sum() == 3.5
+        results = store.read()
+        assert results["status"].tolist()[:2] == [" ".join(status.split())] * 2
+        assert results["seconds"].sum() == 3.5
         for rand in (0.25, 0.75):  # done at last, and again: the last counts
             store.add(made.job(), made.outcome(rand=rand))
         assert store.known() == {made.job(), made.job(seed=2)}
@@ -141,8 +131,8 @@ def test_results_of_other_code_do_not_count(path, made, monkeypatch):
     assert store.known() == set()
     store.add(made.job(), made.outcome(rand=0.75))
     assert store.known() == {made.job()}
-    found = store.read().set_index("code")["rand"]
-    assert found.to_dict() == {ours: 0.25, "123456789012": 0.75}
+    results = store.read().set_index("code")["rand"]
+    assert results.to_dict() == {ours: 0.25, "123456789012": 0.75}
     monkeypatch.undo()
     assert store.known() == {made.job()}
 
@@ -184,10 +174,10 @@ def test_the_digest_is_of_the_code_that_matters(tmp_path, monkeypatch):
 
 
 def test_where_results_were_made(monkeypatch):
-    told = machine()
-    assert platform.python_version() in told
+    text = machine()
+    assert platform.python_version() in text
     for name in (platform.node(), getpass.getuser()):
-        assert name not in told.split()
+        assert name not in text.split()
     for error in (OSError(), subprocess.CalledProcessError(128, "git")):
         monkeypatch.setattr(subprocess, "run", lambda *_, error=error, **__: raise_(error))
         assert commit.__wrapped__() == taxarbor.__version__
@@ -214,18 +204,18 @@ def is_running(pid):
         return False
     except FileNotFoundError:
         return sys.platform != "linux"
-    return not state.startswith(" Z")  # which has ended, but nobody asked how
+    return not state.startswith(" Z")  # which has ended, but was not waited for
 
 
 def test_every_job_ends_once(work, made):
     jobs = [made.job(seed=seed) for seed in (5, 3, 4, 1, 2, 0)]
-    found = dict(Pool(work, None, n_workers=2).run(jobs))
-    assert set(found) == set(jobs)
-    assert all(found[job].measures["seed"] == job.seed for job in jobs)
-    pids = {outcome.measures["pid"] for outcome in found.values()}
+    results = dict(Pool(work, None, n_workers=2).run(jobs))
+    assert set(results) == set(jobs)
+    assert all(results[job].measures["seed"] == job.seed for job in jobs)
+    pids = {outcome.measures["pid"] for outcome in results.values()}
     assert 1 <= len(pids) <= 2  # they are kept, not started for each job
     assert os.getpid() not in pids
-    assert {outcome.measures["threads"] for outcome in found.values()} == {1}
+    assert {outcome.measures["threads"] for outcome in results.values()} == {1}
     assert not any(map(is_running, pids))
     assert [job for job, _ in Pool(work, None).run(iter(jobs))] == jobs  # one keeps the order
     assert not list(Pool(work, None, n_workers=3).run([]))
@@ -236,13 +226,13 @@ def test_every_job_ends_once(work, made):
 def test_a_job_that_takes_too_long_is_given_up_and_others_go_on(work, made):
     jobs = [made.job(), made.job("sleep"), made.job(seed=1)]
     begun = time.monotonic()
-    found = dict(Pool(work, None, time_limit=1.0, patience=6.0).run(jobs))
+    results = dict(Pool(work, None, time_limit=1.0, patience=6.0).run(jobs))
     assert 7.0 <= time.monotonic() - begun < 60.0
-    assert [found[job].status for job in jobs] == ["done", "timed out", "done"]
-    assert found[jobs[1]].seconds == 1.0
-    assert not found[jobs[1]].measures
-    assert found[jobs[0]].measures["pid"] != found[jobs[2]].measures["pid"]
-    assert not is_running(found[jobs[0]].measures["pid"])
+    assert [results[job].status for job in jobs] == ["done", "timed out", "done"]
+    assert results[jobs[1]].seconds == 1.0
+    assert not results[jobs[1]].measures
+    assert results[jobs[0]].measures["pid"] != results[jobs[2]].measures["pid"]
+    assert not is_running(results[jobs[0]].measures["pid"])
     assert not multiprocessing.active_children()
 
 
@@ -250,10 +240,10 @@ def test_a_job_that_takes_too_long_is_given_up_and_others_go_on(work, made):
 def test_a_process_that_dies_is_told_and_others_go_on(work, made, capfd):
     ways = ["die", "work", "raise", "die", "work"]
     jobs = [made.job(way, seed=seed) for seed, way in enumerate(ways)]
-    found = dict(Pool(work, None, n_workers=2).run(jobs))
+    results = dict(Pool(work, None, n_workers=2).run(jobs))
     for job in jobs:
         expected = "done" if job.method == "work" else "failed: the process died"
-        assert found[job].status == expected
+        assert results[job].status == expected
     assert "RuntimeError: a bug" in capfd.readouterr().err
     assert not multiprocessing.active_children()
 
@@ -277,42 +267,20 @@ def test_who_stops_listening_ends_the_processes(work, made):
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end when the fit does")
-def test_processes_end_with_a_parent_that_is_killed(work, tmp_path):
-    script = tmp_path / "main.py"
-    script.write_text(PARENT.format(module=work.__module__), encoding="utf-8")
-    path = os.pathsep.join(one for one in sys.path if one)
-    parent = subprocess.Popen(
-        [sys.executable, script],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": path},
-    )
-    child = int(parent.stdout.readline())
-    assert is_running(child)
-    parent.kill()
-    parent.communicate()
-    give_up = time.monotonic() + 20.0
-    while is_running(child) and time.monotonic() < give_up:
-        time.sleep(0.05)
-    assert not is_running(child)
-
-
 def values(store):
-    """Return all that does not depend on how fast the machine is."""
-    found = store.read().drop(columns=["seconds", "peak_mb"])
-    return {tuple(line[:8]): line[8:] for line in found.fillna(-9.0).itertuples(index=False)}
+    """Return all that does not depend on the speed of the machine."""
+    results = store.read().drop(columns=["seconds", "peak_mb"])
+    return {tuple(line[:8]): line[8:] for line in results.fillna(-9.0).itertuples(index=False)}
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("small_registry")
 def test_interrupted_or_not_the_results_are_the_same(tmp_path, animals):
     """One process, interrupted, then two; against two that are not; then nothing is left."""
-    told = []
+    states = []
 
     def interrupt(state):
-        told.append(state)
+        states.append(state)
         if state.n_done == 4:
             raise KeyboardInterrupt
 
@@ -322,9 +290,9 @@ def test_interrupted_or_not_the_results_are_the_same(tmp_path, animals):
         run_jobs(wanted, None, parted, observer=interrupt)
     assert not multiprocessing.active_children()
     kept = Store(parted / "results.jsonl").known()
-    assert kept == {state.job for state in told[1:]}
+    assert kept == {state.job for state in states[1:]}
     assert len(kept) == 4
-    assert (told[0].n_done, told[0].n_jobs, told[0].job) == (0, len(wanted), None)
+    assert (states[0].n_done, states[0].n_jobs, states[0].job) == (0, len(wanted), None)
 
     rest = []
     parted_store = run_jobs(wanted, None, parted, n_workers=2, observer=rest.append)
@@ -358,7 +326,7 @@ def test_long_jobs_go_first_and_failures_are_kept(tmp_path, made):
         if (shape := (state.job.n_clusters, state.job.branching)) in costs:
             costs[shape].append(METHODS[state.job.method].cost)
     assert all(costs.values())
-    assert all(found == sorted(found, reverse=True) for found in costs.values())
+    assert all(results == sorted(results, reverse=True) for results in costs.values())
     assert len(store.read()) == len(states) - 1
     failed = {state.job for state in states[1:] if state.status != "done"}
     assert {job.n_clusters for job in failed if job.method == "KM"} == {6, 8}

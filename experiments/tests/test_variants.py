@@ -37,6 +37,10 @@ TELLING = (
 )
 
 
+def grow(*arguments):
+    return fit_variant(*arguments).tree
+
+
 @pytest.fixture(scope="module")
 def rows():
     return load_dataset("animals", None).X
@@ -52,17 +56,17 @@ def nothing_stays_changed():
 def test_without_settings_it_has_the_clusters_of_the_estimator():
     planted = make_planted_tree(400, random_state=0)
     model = Taxarbor(8, random_state=0).fit(planted.X)
-    tree = fit_variant(planted.X, 8, 0, {})
+    tree = grow(planted.X, 8, 0, {})
     assert adjusted_rand_score(tree.labels, model.labels_) > 0.99
 
 
 def test_every_variant_of_the_page_makes_a_tree(rows):
     for one in VARIANTS:
         settings = json.loads(json.dumps(one))  # as a job holds it
-        tree = fit_variant(rows, 8, 0, settings)
+        tree = grow(rows, 8, 0, settings)
         assert tree.n_leaves == 8
         assert sorted(tree.order) == list(range(len(rows)))
-        assert np.array_equal(tree.labels, fit_variant(rows, 8, 0, settings).labels)
+        assert np.array_equal(tree.labels, grow(rows, 8, 0, settings).labels)
 
 
 @pytest.mark.parametrize("settings", TELLING, ids=str)
@@ -70,7 +74,7 @@ def test_each_setting_changes_something(rows, settings):
     """The tree of some seed; one alone may not tell the difference."""
     is_same = []
     for seed in range(5):
-        plain, tree = (fit_variant(rows, 20, seed, one) for one in ({}, settings))
+        plain, tree = (grow(rows, 20, seed, one) for one in ({}, settings))
         is_same.append(np.array_equal(tree.labels, plain.labels))
     assert not all(is_same)
 
@@ -91,8 +95,8 @@ def test_leaves_are_ranked_by_the_criterion(rows):
 def test_rows_that_were_not_fitted_go_to_the_best_leaf():
     planted = make_planted_tree(800, random_state=0)
     half = np.arange(0, 800, 2)
-    tree = fit_variant(planted.X, 8, 0, {}, half)
-    alone = fit_variant(planted.X[half], 8, 0, {})
+    tree = grow(planted.X, 8, 0, {}, half)
+    alone = grow(planted.X[half], 8, 0, {})
     assert np.array_equal(tree.labels[half], alone.labels)
     assert adjusted_rand_score(planted.labels[1::2], tree.labels[1::2]) > 0.95
 
@@ -116,19 +120,19 @@ def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RankedSplitter, "find", fail)
         with pytest.raises(RuntimeError, match="in the middle"):
-            fit_variant(rows, 4, 0, {"ridge": 1.0})
+            grow(rows, 4, 0, {"ridge": 1.0})
     assert default_of("ridge") != 1.0
 
 
 def test_wrong_settings_are_refused(rows):
     for name in ("gamma", "alpha", "n_clusters"):
         with pytest.raises(ValueError, match=f"no setting '{name}'; there are .*'ridge'"):
-            fit_variant(rows, 4, 0, {name: 1, "more": 1})
+            grow(rows, 4, 0, {name: 1, "more": 1})
     for starts in ([], ["random"], ["ward", "ward_start"]):
         with pytest.raises(ValueError, match=r"must be some of .*'ward'"):
-            fit_variant(rows, 4, 0, {"starts": starts})
+            grow(rows, 4, 0, {"starts": starts})
 
 
 def test_equal_rows_are_one_leaf():
-    assert fit_variant(np.ones((9, 3), dtype=np.float32), 3, 0, {}).n_leaves == 1
+    assert grow(np.ones((9, 3), dtype=np.float32), 3, 0, {}).n_leaves == 1
     assert RankedSplitter() == RankedSplitter("gap")

@@ -19,6 +19,7 @@ from taxarbor._errors import FileFormatError
 from taxarbor.exchange import to_json
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._file import _write_archive, pack
+from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.tree import TreeBuilder
 
 
@@ -271,6 +272,11 @@ def test_a_size_that_the_file_does_not_have_is_not_allocated(known, path):
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_scale_that_has_no_finite_inverse_is_refused():
+    with pytest.raises(ValueError, match="scale"):
+        NoiseModel(np.zeros((1, 2)), np.ones(1), scale=np.full(2, 1e-320))
 
 
 # Files that are written whole or not at all.

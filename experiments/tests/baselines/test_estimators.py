@@ -17,13 +17,48 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_info
 
 from experiments.baselines import MMC, HierarchicalKMeans, HierarchicalSpectral
-from taxarbor import HMMC, GrowthWarning, make_planted_tree
+from taxarbor import HMMC, GrowthWarning, load_animals, make_planted_tree
 from taxarbor.exchange import to_json
 
 BOTH = [HierarchicalKMeans, HierarchicalSpectral]
 CRITERIA = ("scatter", "compact")
 HERE = Path(__file__).resolve()
 FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[4] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def planted():
+    """A planted tree of eight leaves, 600 rows, 20 features."""
+    return make_planted_tree(600, random_state=1)
+
+
+@pytest.fixture(scope="session")
+def data(planted):
+    """Read-only float64 arrays by name."""
+    cloud = np.random.default_rng(0).standard_normal((500, 8))
+    arrays = {"planted": planted.X, "animals": load_animals().X, "cloud": cloud}
+    arrays = {name: np.array(X, dtype=np.float64) for name, X in arrays.items()}
+    for X in arrays.values():
+        X.flags.writeable = False
+    return arrays
+
+
+@pytest.fixture(scope="session", name="X")
+def planted_rows(data):
+    """The rows of the planted tree."""
+    return data["planted"]
+
+
+def as_kind(X, kind):
+    """Return data as another kind: "float32 csr", "float64 dense", ..."""
+    dtype, layout = kind.split()
+    array = X.astype(dtype)
+    return sparse.csr_array(array) if layout == "csr" else array
+
+
+def inner(tree):
+    """Return the nodes that were split."""
+    return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
 
 
 @pytest.fixture(params=BOTH)
@@ -38,12 +73,12 @@ def fit(kind, X, n_clusters=8, **parameters):
 # ---- growth ----
 
 
-def test_scores_and_which_leaf_is_split_next(data, inner, kind):
+def test_scores_and_which_leaf_is_split_next(data, kind):
     """By hand; and of all that wait, the highest."""
     for name in ("planted", "animals", "cloud"):
         X = data[name]
         for criterion in CRITERIA:
-            tree = fit(kind, X, 12, criterion=criterion).hierarchy_
+            tree = fit(kind, X, 12, criterion=criterion).taxonomy_.tree
             for node in inner(tree):
                 parts = [X[tree.rows(child)] for child in tree.children(node)]
                 if criterion == "scatter":
@@ -61,12 +96,12 @@ def test_scores_and_which_leaf_is_split_next(data, inner, kind):
                 done.add(split_at[step])
 
 
-def test_a_smaller_tree_is_the_larger_one_pruned(data, inner, kind):
+def test_a_smaller_tree_is_the_larger_one_pruned(data, kind):
     for name in ("planted", "cloud"):
         for criterion in CRITERIA:
             for branching in (2, 3):
                 parameters = {"criterion": criterion, "branching": branching}
-                trees = (fit(kind, data[name], n, **parameters).hierarchy_ for n in (9, 17))
+                trees = (fit(kind, data[name], n, **parameters).taxonomy_.tree for n in (9, 17))
                 small, large = trees
                 pruned = large.prune(9)
                 for field in ("start", "stop", "parents", "birth"):
@@ -82,13 +117,13 @@ def test_a_smaller_tree_is_the_larger_one_pruned(data, inner, kind):
 def test_many_nodes_side_by_side(kind):
     """Sums are made in one thread, whatever other nodes are at; limits go back."""
     X = make_planted_tree(1500, random_state=1).X
-    one = to_json(fit(kind, X, 12, n_jobs=1).hierarchy_)
+    one = to_json(fit(kind, X, 12, n_jobs=1).taxonomy_)
     before = threadpool_info()
     for n_jobs in (2, 4):
-        assert to_json(fit(kind, X, 12, n_jobs=n_jobs).hierarchy_) == one
+        assert to_json(fit(kind, X, 12, n_jobs=n_jobs).taxonomy_) == one
         assert threadpool_info() == before
     grid = np.argwhere(np.ones((38, 38))).astype(float)  # of ties
-    one, two = (to_json(fit(kind, grid, 6, n_jobs=n).hierarchy_) for n in (1, 2))
+    one, two = (to_json(fit(kind, grid, 6, n_jobs=n).taxonomy_) for n in (1, 2))
     assert one == two
 
 
@@ -102,22 +137,22 @@ def test_unsettled_splits_are_told_of(monkeypatch, data, kind):
 
 def test_bad_parameters(X, kind):
     for value in ("ward", None):
-        told = f"criterion must be one of 'scatter', 'compact'; got {value!r}"
-        with pytest.raises(ValueError, match=told):
+        message = f"criterion must be one of 'scatter', 'compact'; got {value!r}"
+        with pytest.raises(ValueError, match=message):
             kind(criterion=value).fit(X)
-    for value, error, told in (
+    for value, error, message in (
         (0, ValueError, "n_neighbors must be at least 1, got 0"),
         (2.0, TypeError, "n_neighbors must be an integer, got 2.0"),
         (None, TypeError, "n_neighbors must be an integer, got None"),
     ):
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             HierarchicalSpectral(n_neighbors=value).fit(X)
 
 
 # ---- k-means ----
 
 
-def test_clusters_far_apart_are_found(as_kind):
+def test_clusters_far_apart_are_found():
     """And flat, they are scikit-learn's."""
     rng = np.random.default_rng(3)
     truth = rng.permutation(np.repeat(np.arange(12), np.arange(20, 80, 5)))
@@ -128,17 +163,17 @@ def test_clusters_far_apart_are_found(as_kind):
     # The smallest average distance favours clusters that are whole already.
     compact = fit(HierarchicalKMeans, X, 12, criterion="compact")
     assert adjusted_rand_score(truth, compact.labels_) < 0.9
-    assert compact.hierarchy_.height > fit(HierarchicalKMeans, X, 12).hierarchy_.height
+    assert compact.taxonomy_.tree.height > fit(HierarchicalKMeans, X, 12).taxonomy_.tree.height
     flat = fit(HierarchicalKMeans, X, 12, branching=12, n_init=20)
-    assert flat.hierarchy_.height == 1
+    assert flat.taxonomy_.tree.height == 1
     assert adjusted_rand_score(truth, flat.labels_) == 1.0
     oracle = KMeans(12, n_init=20, random_state=0).fit(X).inertia_ / len(X)
-    np.testing.assert_allclose(flat.hierarchy_.objective[0], oracle, rtol=1e-6)
+    np.testing.assert_allclose(flat.taxonomy_.tree.objective[0], oracle, rtol=1e-6)
 
 
 def test_more_starts_are_never_worse(data):
     fits = [fit(HierarchicalKMeans, data["cloud"], 5, branching=5, n_init=n) for n in (1, 3, 9)]
-    objectives = [model.hierarchy_.objective[0] for model in fits]
+    objectives = [model.taxonomy_.tree.objective[0] for model in fits]
     assert objectives == sorted(objectives, reverse=True)
 
 
@@ -146,7 +181,7 @@ def test_predict_repeats_the_labels_of_splits_that_settled():
     """Many rows, hardly in clusters: centres that move a little move past some rows."""
     X = np.random.default_rng(0).standard_normal((20_000, 12)).astype(np.float32)
     model = fit(HierarchicalKMeans, X, 6)
-    assert "settled" in {info.status for info in model.hierarchy_.info if info}
+    assert "settled" in {info.status for info in model.taxonomy_.tree.info if info}
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
@@ -161,13 +196,13 @@ def test_hkm_d_on_animals_with_attributes():
     with np.load(path, allow_pickle=False) as file:
         X, y = file["X"].astype(np.float32), file["class_names"][file["y"]]
     truth = json.loads(path.with_name("awa_attr.hierarchy.json").read_text(encoding="utf-8"))
-    found = []
+    measured = []
     for seed in range(3):
         model = HierarchicalKMeans(50, n_init=10, random_state=seed, n_jobs=2).fit(X)
-        scores = score_hierarchy(model.hierarchy_, y, truth)
-        found.append([scores[name] for name in ("shortest_path", "path_sharing", "rand")])
+        scores = score_hierarchy(model.taxonomy_, y, truth)
+        measured.append([scores[name] for name in ("shortest_path", "path_sharing", "rand")])
     expected = [90.59, 90.72, 96.05]
-    np.testing.assert_allclose(100.0 * np.mean(found, axis=0), expected, rtol=0.0, atol=0.3)
+    np.testing.assert_allclose(100.0 * np.mean(measured, axis=0), expected, rtol=0.0, atol=0.3)
 
 
 # ---- the graph ----
@@ -180,14 +215,14 @@ def test_flat_is_spectral_clustering():
     oracle = SpectralClustering(
         3, affinity="nearest_neighbors", n_neighbors=11, n_init=10, random_state=0
     ).fit(planted.X)
-    assert model.hierarchy_.height == 1
+    assert model.taxonomy_.tree.height == 1
     assert adjusted_rand_score(oracle.labels_, model.labels_) > 0.9
 
 
 def test_a_tree_of_pieces_is_not_a_chain(planted):
     model = fit(HierarchicalSpectral, planted.X)
     assert adjusted_rand_score(planted.labels, model.labels_) == 1.0
-    assert model.hierarchy_.height == 3
+    assert model.taxonomy_.tree.height == 3
     np.testing.assert_array_equal(model.predict(planted.X), model.labels_)
 
 
@@ -195,14 +230,14 @@ def test_more_neighbors_make_another_graph(data):
     X = data["cloud"]
     few, many = (fit(HierarchicalSpectral, X, 4, n_neighbors=n).labels_ for n in (3, 40))
     assert adjusted_rand_score(few, many) < 1.0
-    assert fit(HierarchicalSpectral, X[:30], 3, n_neighbors=500).hierarchy_.n_leaves == 3
+    assert fit(HierarchicalSpectral, X[:30], 3, n_neighbors=500).taxonomy_.tree.n_leaves == 3
 
 
-def test_predict_is_the_nearest_mean_at_each_node(data, as_kind):
+def test_predict_is_the_nearest_mean_at_each_node(data):
     X = data["cloud"]
     for layout in ("float64 dense", "float64 csr", "float32 dense", "float32 csr"):
         model = fit(HierarchicalSpectral, as_kind(X, layout), 6)
-        tree, new = model.hierarchy_, X[::3] + 0.1
+        tree, new = model.taxonomy_.tree, X[::3] + 0.1
         for row, leaf in zip(new, model.predict(as_kind(new, layout)), strict=True):
             node = 0
             while children := tree.children(node):
@@ -226,7 +261,7 @@ def content(tree):
 
 def test_a_root_with_one_child_per_cluster(X):
     for n_clusters in (1, 2, 3, 5, 8):
-        tree = flat(X, n_clusters).hierarchy_
+        tree = flat(X, n_clusters).taxonomy_.tree
         assert tree.n_leaves == n_clusters
         assert tree.height == min(n_clusters - 1, 1)
 
@@ -249,9 +284,9 @@ def test_the_flat_form_is_one_split_of_the_other(X):
         for K in (2, 3):
             node = {"balance": 0.3, "center": "node"}
             tree = (
-                HMMC(K, branching=K, penalty=penalty, random_state=0, **node).fit(X).hierarchy_
+                HMMC(K, branching=K, penalty=penalty, random_state=0, **node).fit(X).taxonomy_
             )
-            assert content(flat(X, K, penalty=penalty).hierarchy_) == content(tree)
+            assert content(flat(X, K, penalty=penalty).taxonomy_) == content(tree)
 
 
 def test_sizes_of_clusters(data):
@@ -267,7 +302,7 @@ def test_sizes_of_clusters(data):
 
 
 def test_what_the_flat_form_cannot_have(X):
-    for parameters, error, told in (
+    for parameters, error, message in (
         ({"n_clusters": None}, TypeError, "n_clusters must be an integer, got None"),
         ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, got 0"),
         ({"n_clusters": 601}, ValueError, "n_clusters is 601, .* n_samples=600 rows .*; lower"),
@@ -275,7 +310,7 @@ def test_what_the_flat_form_cannot_have(X):
         ({"n_init": 2.0}, TypeError, "n_init must be an integer, got 2.0"),
         ({"tol": None}, TypeError, "tol must be a number, got None"),
     ):
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             MMC(**parameters).fit(X)
 
 
@@ -301,10 +336,10 @@ def test_frames_files_and_weights(planted, tmp_path, model):
     X, weights = planted.X, np.arange(600) % 3
     model = clone(model).set_params(random_state=0)
     fitted = model.fit(X)
-    fitted.hierarchy_.save(tmp_path / "tree.taxarbor")
-    loaded = type(fitted.hierarchy_).load(tmp_path / "tree.taxarbor")
+    fitted.taxonomy_.save(tmp_path / "tree.taxarbor")
+    loaded = type(fitted.taxonomy_).load(tmp_path / "tree.taxarbor")
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
-    assert to_json(loaded) == to_json(fitted.hierarchy_)
+    assert to_json(loaded) == to_json(fitted.taxonomy_)
     if isinstance(model, MMC):
         model.set_params(balance=None)  # bounds could divide copies of a row
     weighted = model.fit(X, sample_weight=weights).labels_[weights > 0]

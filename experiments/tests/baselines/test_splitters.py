@@ -1,35 +1,29 @@
 """K-means and the graph, against scikit-learn, brute force, and shapes one can see."""
 
 import pickle
-from inspect import signature
 
 import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_info
 
 from experiments.baselines import KMeansSplitter, SpectralSplitter
 from experiments.baselines._splitters import (
     CRITERIA,
-    LEAST_WEIGHT,
     MAX_DENSE,
-    Division,
-    child_means,
+    MIN_WEIGHT,
     cluster_rows,
-    conclude,
     divide_graph,
     find_neighbors,
-    follow,
     group_pieces,
-    nearest_rule,
     neighbor_graph,
 )
-from taxarbor._types import SolveInfo, Status
-from taxarbor.hierarchy import HierarchyBuilder
-from taxarbor.split import Refusal
+from taxarbor._types import Status
+from taxarbor.rows import as_rows
+from taxarbor.split import Refusal, SplitTask
 from taxarbor.split._starts import far_rows
 
 KINDS = ("dense", "sparse")
@@ -42,96 +36,28 @@ def rng_of(seed=0):
     return np.random.default_rng(seed)
 
 
-def random_labels(n_rows, K):
-    labels = rng_of(4).integers(0, K, n_rows).astype(np.int32)
-    labels[:K] = np.arange(K)
-    return labels
+def draw(n_children, *, n_rows=150, n_features=6, distance=3.0, dtype="float64", seed=0):
+    """Return K clouds of rows, some of their features noise."""
+    rng = np.random.default_rng(seed)
+    middles = np.zeros((n_children, n_features))
+    middles[:, : n_features - 2] = rng.normal(size=(n_children, n_features - 2))
+    X = rng.normal(size=(n_rows, n_features))
+    X += distance * middles[rng.integers(0, n_children, n_rows)] + 5.0
+    return np.ascontiguousarray(X, dtype=dtype)
 
 
-# ---- the rule of the nearest, and the two scores ----
+def rows_of(X, kind="dense", n_threads=1):
+    return as_rows(csr_array(X) if kind == "sparse" else X, n_threads=n_threads)
 
 
-def test_means_of_children(draw, rows_of):
-    for kind in KINDS:
-        for dtype, precision in (("float32", 1e-5), ("float64", 1e-12)):
-            for K in (2, 3, 130):  # more than are taken at once
-                X = draw(3, dtype=dtype, n_rows=300)
-                labels = rng_of(4).integers(0, K, 300).astype(np.int32)
-                labels[:K] = np.arange(K)
-                rows = rows_of(X, kind)
-                means = child_means(rows, labels, K)
-                assert means.dtype == np.float64
-                exact = [X[labels == k].mean(axis=0, dtype=np.float64) for k in range(K)]
-                np.testing.assert_allclose(means + rows.center, exact, rtol=precision)
+def task_of(rows, n_children, seed=0):
+    return SplitTask(rows, (), (), n_children, seed, rows.center)
 
 
-def test_the_rule_is_the_nearest_mean(draw, rows_of):
-    for kind, dtype in ALL_KINDS:
-        for K in (2, 3, 7):
-            for offset in (0.0, 1e4):
-                X = (draw(K) + offset).astype(dtype)
-                rows = rows_of(X, kind)
-                means = child_means(rows, random_labels(len(X), K), K)
-                rule = nearest_rule(rows, means)
-                assert rule.dtype == dtype
-                distances = np.square((X - rows.center)[:, None] - means).sum(axis=2)
-                chosen = follow(rows, rule)
-                assert chosen.dtype == np.int32
-                own = distances[np.arange(len(X)), chosen]
-                # Half-way rows, within the precision of the scores, may go either way.
-                slack = PRECISION[dtype] * distances.max()
-                assert (own - distances.min(axis=1)).max() <= slack
-
-
-def test_a_tree_follows_the_rule_to_the_last_bit(draw, rows_of):
-    for kind, dtype in ALL_KINDS:
-        X = np.round(draw(3, n_rows=400)).astype(dtype)  # many ties
-        rows = rows_of(X, kind)
-        rule = nearest_rule(rows, child_means(rows, random_labels(400, 3), 3))
-        labels = follow(rows, rule)
-        builder = HierarchyBuilder(400)
-        builder.add_split(0, labels, rule)
-        np.testing.assert_array_equal(builder.freeze().predict(X), labels)
-    rows = rows_of(np.array([[-1.0], [0.0], [1.0], [0.0]]))  # of equally near the first
-    assert follow(rows, nearest_rule(rows, np.array([[1.0], [-1.0]]))).tolist() == [1, 0, 0, 0]
-
-
-def brute_score(X, labels, criterion):
-    """Total distance from the centre, or minus the average distance from the child's mean."""
-    Z = X.astype(np.float64)
-    if criterion == "scatter":
-        return np.linalg.norm(Z - Z.mean(axis=0), axis=1).sum()
-    means = np.array([Z[labels == k].mean(axis=0) for k in range(labels.max() + 1)])
-    return -np.linalg.norm(Z - means[labels], axis=1).mean()
-
-
-def test_scores(draw, rows_of):
-    for kind, dtype in ALL_KINDS:
-        for K in (2, 5):
-            for offset in (0.0, 300.0):
-                X = (draw(K) + offset).astype(dtype)
-                rows, labels = rows_of(X, kind), random_labels(len(X), K)
-                found = Division(labels, 0.5, SolveInfo(Status.CONVERGED, 0, 1.0, (0.5,)))
-                rule = nearest_rule(rows, child_means(rows, labels, K))
-                for criterion in CRITERIA:
-                    split = conclude(rows, found, rule, criterion)
-                    # Sparse rows are centred implicitly: that costs the offset's square.
-                    precision = PRECISION[dtype] * (1e3 if offset else 1.0)
-                    expected = brute_score(X, labels, criterion)
-                    np.testing.assert_allclose(split.score, expected, rtol=precision)
-                    assert split.labels is labels
-                    assert split.rule is rule
-                    assert (split.objective, split.info) == (found.objective, found.info)
-
-
-def test_children_without_extent(rows_of):
-    for kind, dtype in ALL_KINDS:
-        X = np.repeat([[0.1, 3.0], [7.0, 0.0]], 30, axis=0).astype(dtype)
-        rows, labels = rows_of(X, kind), np.repeat([0, 1], 30).astype(np.int32)
-        found = Division(labels, 0.0, SolveInfo(Status.CONVERGED, 0, 1.0, (0.0,)))
-        rule = nearest_rule(rows, child_means(rows, labels, 2))
-        noise = 10 * np.sqrt(np.finfo(dtype).eps)
-        assert -noise <= conclude(rows, found, rule, "compact").score <= 0.0
+def same_partition(labels, others):
+    """Return whether two labellings divide the rows alike."""
+    pairs = set(zip(labels.tolist(), others.tolist(), strict=True))
+    return len(pairs) == len(set(labels.tolist())) == len(set(others.tolist()))
 
 
 # ---- k-means ----
@@ -153,7 +79,7 @@ def is_fixed_point(X, labels, K):
     return bool((own - distances.min(axis=1)).max() <= 1e-5 * distances.max())
 
 
-def test_scikit_learn_from_the_same_centers(draw, rows_of):
+def test_scikit_learn_from_the_same_centers():
     for K in (2, 3, 6):
         for distance in (0.0, 1.0, 5.0):
             for seed in range(3):
@@ -161,25 +87,25 @@ def test_scikit_learn_from_the_same_centers(draw, rows_of):
                     X = draw(K, distance=distance, dtype=dtype, seed=seed)
                     rows = rows_of(X, kind)
                     start = far_rows(rows, K, rng_of(seed)) + rows.center
-                    found = cluster_rows(rows, K, 1, rng_of(seed))
+                    split = cluster_rows(rows, K, 1, rng_of(seed))
                     oracle = KMeans(K, init=start, n_init=1, tol=0.0).fit(X.astype(float))
-                    assert found.info.status is Status.CONVERGED
+                    assert split.info.status is Status.CONVERGED
                     expected = oracle.inertia_ / len(X)
-                    np.testing.assert_allclose(found.objective, expected, rtol=1e-5)
-                    np.testing.assert_array_equal(found.labels, oracle.labels_)
+                    np.testing.assert_allclose(split.objective, expected, rtol=1e-5)
+                    np.testing.assert_array_equal(split.labels, oracle.labels_)
 
 
-def test_k_means_ends_in_a_fixed_point_and_never_rises(draw, rows_of, task_of):
+def test_k_means_ends_in_a_fixed_point_and_never_rises():
     for kind, dtype in ALL_KINDS:
         for K in (2, 5):
             for offset in (0.0, 1e4):
                 X = (draw(K, n_rows=400, distance=0.7, seed=K) + offset).astype(dtype)
-                found = KMeansSplitter().split(task_of(rows_of(X, kind), K))
-                assert found.info.status is Status.CONVERGED
-                assert is_fixed_point(X, found.labels, K)
+                split = KMeansSplitter().split(task_of(rows_of(X, kind), K))
+                assert split.info.status is Status.CONVERGED
+                assert is_fixed_point(X, split.labels, K)
                 precision = 1e-12 if (dtype, offset) == ("float64", 0.0) else 1e-5
-                expected = inertia(X, found.labels)
-                np.testing.assert_allclose(found.objective, expected, rtol=precision)
+                expected = inertia(X, split.labels)
+                np.testing.assert_allclose(split.objective, expected, rtol=precision)
         for seed in range(5):
             X = draw(3, n_rows=700, distance=0.5, dtype=dtype, seed=seed)
             trace = cluster_rows(rows_of(X, kind), 4, 1, rng_of(seed)).info.trace
@@ -188,19 +114,13 @@ def test_k_means_ends_in_a_fixed_point_and_never_rises(draw, rows_of, task_of):
             assert trace[0] > trace[-1] > 0.0
 
 
-def test_the_best_of_the_starts_is_kept(draw, rows_of, task_of):
+def test_the_best_of_the_starts_is_kept():
     for kind in KINDS:
         rows = rows_of(draw(6, distance=2.0), kind)
         rng = rng_of(3)
         objectives = [cluster_rows(rows, 6, 1, rng).objective for _ in range(8)]
         assert np.argmin(objectives) > 0
         assert cluster_rows(rows, 6, 8, rng_of(3)).objective == min(objectives)
-    found = {
-        KMeansSplitter().split(task_of(rows, 6, seed=seed, deep=deep)).objective
-        for seed in range(3)
-        for deep in (False, True)
-    }
-    assert len(found) > 3
     for seed in range(3):
         X = draw(4, n_rows=60, distance=2.0, seed=seed)
         many = KMeansSplitter(n_init=30).split(task_of(rows_of(X), 4, seed=seed))
@@ -212,23 +132,23 @@ def test_the_best_of_the_starts_is_kept(draw, rows_of, task_of):
     ("constant", "limit", "status"),
     [("TOLERANCE", 0.02, Status.SETTLED), ("MAX_STEPS", 4, Status.ITERATION_LIMIT)],
 )
-def test_stopped_early(monkeypatch, draw, rows_of, task_of, constant, limit, status):
+def test_stopped_early(monkeypatch, constant, limit, status):
     """Labels follow the rule all the same, and the objective is not far from theirs."""
     monkeypatch.setattr(f"{MODULE}.{constant}", limit)
     for kind, dtype in ALL_KINDS:
         for K in (2, 3):
             X = draw(K, n_rows=3000, distance=0.0, dtype=dtype)
-            found = KMeansSplitter().split(task_of(rows_of(X, kind), K))
-            assert found.info.status is status
-            rule = found.rule
+            split = KMeansSplitter().split(task_of(rows_of(X, kind), K))
+            assert split.info.status is status
+            rule = split.rule
             choice = ((X - rule.center) @ rule.weights.T + rule.offsets).argmax(axis=1)
-            assert (choice != found.labels).mean() < 1e-3  # but for rounding, half-way
-            assert inertia(X, found.labels) <= found.objective * (1.0 + 1e-6)
-            np.testing.assert_allclose(inertia(X, found.labels), found.objective, rtol=0.02)
-            assert status is Status.SETTLED or len(found.info.trace) == 4
+            assert (choice != split.labels).mean() < 1e-3  # but for rounding, half-way
+            assert inertia(X, split.labels) <= split.objective * (1.0 + 1e-6)
+            np.testing.assert_allclose(inertia(X, split.labels), split.objective, rtol=0.02)
+            assert status is Status.SETTLED or len(split.info.trace) == 4
 
 
-def test_k_means_of_unusual_rows(draw, rows_of, task_of):
+def test_k_means_of_unusual_rows():
     for kind, dtype in ALL_KINDS:
         X = draw(1, dtype=dtype)
         X[17] += 1e5  # an outlier is a child
@@ -262,9 +182,9 @@ def scattered(n_rows, seed=0):
     return X
 
 
-def assert_nearest(X, found, slack):
+def assert_nearest(X, neighbors, slack):
     """Check distances, and that each position has its; which of equally near ones is free."""
-    distances, positions = found
+    distances, positions = neighbors
     exact = X.astype(np.longdouble)
     D = np.square(exact[:, None] - exact).sum(axis=2).astype(np.float64)
     np.fill_diagonal(D, np.inf)
@@ -274,7 +194,7 @@ def assert_nearest(X, found, slack):
     assert (np.diff(distances, axis=1) >= 0.0).all()
     assert all(len(set(row)) == n_neighbors for row in positions)
     own = np.take_along_axis(D, positions, axis=1)
-    assert np.isfinite(own).all()  # nobody is a neighbour of itself
+    assert np.isfinite(own).all()  # no row is its own neighbour
     atol = slack * float(D[np.isfinite(D)].max())
     nearest = np.sort(D, axis=1)[:, :n_neighbors]
     np.testing.assert_allclose(np.square(distances), nearest, rtol=0.0, atol=atol)
@@ -283,46 +203,30 @@ def assert_nearest(X, found, slack):
 
 
 @pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
-def test_nearest_rows_are_those_of_all_distances(rows_of, kind, dtype):
+def test_nearest_rows_are_those_of_all_distances(kind, dtype):
     slack = 1e-6 if dtype == "float32" else 1e-13
     for n_neighbors, n_threads in ((1, 1), (5, 2), (119, 1)):
         X = scattered(120).astype(dtype)
         assert_nearest(X, find_neighbors(rows_of(X, kind, n_threads), n_neighbors), slack)
     X = scattered(300).astype(dtype)
-    found = find_neighbors(rows_of(X, kind), 4)
-    np.testing.assert_array_equal(found[1], assert_nearest(X, found, slack))
+    neighbors = find_neighbors(rows_of(X, kind), 4)
+    np.testing.assert_array_equal(neighbors[1], assert_nearest(X, neighbors, slack))
     X = (scattered(150) + 1e4).astype(dtype)  # an offset costs no digits
     assert_nearest(X, find_neighbors(rows_of(X, kind), 5), 1e-6)
 
 
 @pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
-def test_nearest_of_some_rows(rows_of, kind, dtype):
-    """Positions count within the node; rows outside of it are nobody's neighbours."""
-    X = scattered(200).astype(dtype)
-    first = np.random.default_rng(1).permutation(200)[:120]
-    second = np.arange(0, 120, 2)
-    rows = rows_of(X, kind).take(first)
-    assert_nearest(X[first], find_neighbors(rows, 5), 1e-6)
-    assert_nearest(X[first][second], find_neighbors(rows.take(second), 5), 1e-6)
-
-
-@pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
-def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(rows_of, kind, dtype):
+def test_a_row_is_no_neighbor_of_itself_but_its_copies_are(kind, dtype):
     for copies in (2, 4, 9):
         X = np.repeat(scattered(25), copies, axis=0).astype(dtype)
         distances, positions = find_neighbors(rows_of(X, kind), 5)
         assert_nearest(X, (distances, positions), 1e-6)
         same = positions // copies == np.arange(len(X))[:, None] // copies
         assert (same.sum(axis=1) == min(copies - 1, 5)).all()
-        assert distances[same].max() < 1e-5
-    X = np.full((40, 3), 0.1, dtype=dtype)
-    distances, positions = find_neighbors(rows_of(X, kind), 5)
-    assert distances.max() < 1e-6
-    assert (positions != np.arange(40)[:, None]).all()
 
 
 @pytest.mark.parametrize(("kind", "dtype"), ALL_KINDS)
-def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(rows_of, kind, dtype):
+def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(kind, dtype):
     # scikit-learn shares out the work in another way where there are few rows per thread.
     for side in (25, 40, 50, 60):
         X = np.argwhere(np.ones((side, side))).astype(dtype, order="C")  # many equally far
@@ -337,7 +241,7 @@ def test_neighbors_do_not_depend_on_threads_and_leave_their_limits(rows_of, kind
 # ---- the graph ----
 
 
-def test_weights_of_the_graph(draw, rows_of):
+def test_weights_of_the_graph():
     for kind, dtype in ALL_KINDS:
         X = draw(3, n_rows=80, dtype=dtype)
         D = np.linalg.norm(X[:, None].astype(np.float64) - X, axis=2)
@@ -372,7 +276,7 @@ def rings(n_inner, n_outer, radius=3.0):
     return np.ascontiguousarray(X[order]), truth[order]
 
 
-def test_rings_are_told_apart(rows_of, task_of, same_partition):
+def test_rings_are_told_apart():
     for n_inner, n_outer in ((60, 90), (150, 300), (600, 900)):
         X, truth = rings(n_inner, n_outer)
         for kind, dtype in ALL_KINDS:
@@ -384,19 +288,19 @@ def test_rings_are_told_apart(rows_of, task_of, same_partition):
         X, truth = rings(n_inner, 10 * n_inner, radius=10.0)
         rows = rows_of(X)
         assert connected_components(neighbor_graph(rows, n_neighbors))[0] == 1
-        found = SpectralSplitter(n_neighbors=n_neighbors).split(task_of(rows, 2))
-        assert same_partition(found.labels, truth)
-        assert 0.0 < found.objective < 0.1
+        split = SpectralSplitter(n_neighbors=n_neighbors).split(task_of(rows, 2))
+        assert same_partition(split.labels, truth)
+        assert 0.0 < split.objective < 0.1
 
 
-def test_a_line_is_cut_into_intervals(rows_of, task_of):
+def test_a_line_is_cut_into_intervals():
     X = np.sort(rng_of().random(150))[:, None] + np.arange(150)[:, None]
-    found = SpectralSplitter().split(task_of(rows_of(X), 3))
-    assert np.count_nonzero(np.diff(found.labels)) == 2
-    assert np.bincount(found.labels).min() > 20
+    split = SpectralSplitter().split(task_of(rows_of(X), 3))
+    assert np.count_nonzero(np.diff(split.labels)) == 2
+    assert np.bincount(split.labels).min() > 20
 
 
-def test_far_rows_are_a_part(draw, rows_of, task_of, same_partition):
+def test_far_rows_are_a_part():
     """Their similarities vanish: the least weight keeps them in the graph.
 
     It then has two eigenvalues of 1, but for rounding; both vectors must be found.
@@ -407,17 +311,10 @@ def test_far_rows_are_a_part(draw, rows_of, task_of, same_partition):
             X[:5] += 1e3
             rows = rows_of(X)
             graph = neighbor_graph(rows, 5)
-            assert graph.data.min() == LEAST_WEIGHT
+            assert graph.data.min() == MIN_WEIGHT
             assert connected_components(graph)[0] == 1
-            found = SpectralSplitter().split(task_of(rows, 2, seed=seed))
-            assert same_partition(found.labels, (np.arange(n_rows) < 5).astype(int))
-        for far in (1e3, 1e5):
-            X = draw(1, n_rows=n_rows)
-            X[41] += far
-            for K in (2, 3):
-                found = SpectralSplitter().split(task_of(rows_of(X), K))
-                assert set(found.labels.tolist()) == set(range(K))
-                assert np.isfinite([found.score, found.objective]).all()
+            split = SpectralSplitter().split(task_of(rows, 2, seed=seed))
+            assert same_partition(split.labels, (np.arange(n_rows) < 5).astype(int))
 
 
 # ---- pieces of a graph, and its cut ----
@@ -445,40 +342,40 @@ def are_ordered(labels, n_parts):
 def test_pieces_are_parts():
     """The largest comes first; of equal ones the first."""
     graph, piece = random_graph(20, 50, 10, 35)
-    found = divide_graph(graph, 4, 1, rng_of())
-    np.testing.assert_array_equal(found.labels, np.array([2, 0, 3, 1])[piece])
-    assert (found.objective, found.info.status) == (0.0, Status.CONVERGED)
+    split = divide_graph(graph, 4, 1, rng_of())
+    np.testing.assert_array_equal(split.labels, np.array([2, 0, 3, 1])[piece])
+    assert (split.objective, split.info.status) == (0.0, Status.CONVERGED)
     graph, _ = random_graph(12, 12, 12)
     assert are_ordered(divide_graph(graph, 3, 1, rng_of()).labels, 3)
 
 
-def test_more_pieces_than_parts_go_together_by_where_they_are(rows_of, same_partition):
+def test_more_pieces_than_parts_go_together_by_where_they_are():
     piece = rng_of().permutation(np.repeat(np.arange(5, dtype=np.int32), 9))
     X = np.c_[np.array([0.0, 10.0, 100.0, 120.0, 400.0])[piece], np.ones(45)]
     for kind in KINDS:
         for together in ([0, 0, 0, 0, 1], [0, 0, 1, 1, 2], [0, 0, 1, 2, 3]):
-            found = group_pieces(rows_of(X, kind), piece, max(together) + 1)
-            assert same_partition(found.labels, np.array(together)[piece])
-            assert found.objective == 0.0
+            split = group_pieces(rows_of(X, kind), piece, max(together) + 1)
+            assert same_partition(split.labels, np.array(together)[piece])
+            assert split.objective == 0.0
 
 
-def test_too_few_pieces(same_partition):
+def test_too_few_pieces():
     """The largest is cut until there are enough parts; the others stay whole."""
     for sizes in ((40,), (12, 40), (40, 12, 9)):
         graph, piece = random_graph(*sizes)
         largest = piece == int(np.argmax(sizes))
         for n_more in (1, 2, 4):
             n_parts = len(sizes) + n_more
-            found = divide_graph(graph, n_parts, 5, rng_of())
-            assert set(found.labels.tolist()) == set(range(n_parts))
-            inside, outside = found.labels[largest], found.labels[~largest]
+            split = divide_graph(graph, n_parts, 5, rng_of())
+            assert set(split.labels.tolist()) == set(range(n_parts))
+            inside, outside = split.labels[largest], split.labels[~largest]
             assert len(set(inside.tolist())) == n_more + 1
             assert same_partition(outside, piece[~largest])
             assert not set(inside.tolist()) & set(outside.tolist())
-            assert found.objective > 0.0
+            assert split.objective > 0.0
 
 
-def test_rows_without_edges_between_them(draw, rows_of, task_of, same_partition):
+def test_rows_without_edges_between_them():
     truth = np.arange(90) % 3
     rows = rows_of(draw(1, n_rows=90) + 1e3 * truth[:, None])
     assert same_partition(SpectralSplitter().split(task_of(rows, 3)).labels, truth)
@@ -501,16 +398,16 @@ def test_the_objective_is_what_relaxation_allows():
     for size in (60, MAX_DENSE, MAX_DENSE + 1, 400):
         graph, _ = random_graph(size)
         for n_parts in (2, 3, 5):
-            found = divide_graph(graph, n_parts, 1, rng_of())
+            split = divide_graph(graph, n_parts, 1, rng_of())
             expected = exact_objective(graph, n_parts)
-            np.testing.assert_allclose(found.objective, expected, rtol=1e-3)
-            assert found.info.trace == (found.objective,)
-            assert are_ordered(found.labels, n_parts)
+            np.testing.assert_allclose(split.objective, expected, rtol=1e-3)
+            assert split.info.trace == (split.objective,)
+            assert are_ordered(split.labels, n_parts)
     graph, _ = random_graph(MAX_DENSE + 20)  # more parts than a Lanczos basis holds
     assert len(divide_graph(graph, 150, 1, rng_of()).labels) == MAX_DENSE + 20
 
 
-def test_a_valley_is_where_a_graph_is_cut(same_partition):
+def test_a_valley_is_where_a_graph_is_cut():
     for n_left, n_right in ((30, 50), (MAX_DENSE // 2, 150), (400, 200)):
         for seed in range(3):
             graph, side = random_graph(n_left, n_right, seed=seed)
@@ -522,33 +419,7 @@ def test_a_valley_is_where_a_graph_is_cut(same_partition):
             assert same_partition(cut.labels, side)
 
 
-def test_few_or_all_eigenvectors(monkeypatch, draw, rows_of, same_partition):
-    """A graph just too large to be solved densely is cut as if it were not."""
-    for K in (2, 3):
-        for seed in range(3):
-            X = draw(K, n_rows=MAX_DENSE + 10, distance=1.5, seed=seed)
-            graph = neighbor_graph(rows_of(X), 25)
-            assert connected_components(graph)[0] == 1
-            few = divide_graph(graph, K, 20, rng_of())
-            with monkeypatch.context() as patch:
-                patch.setattr(f"{MODULE}.MAX_DENSE", len(X))
-                every = divide_graph(graph, K, 20, rng_of())
-            assert same_partition(few.labels, every.labels)
-            np.testing.assert_allclose(few.objective, every.objective, rtol=1e-3)
-
-
-@pytest.mark.skipif(
-    "rng" not in signature(eigsh).parameters, reason="SciPy draws on its own before 1.17"
-)
-def test_restarts_are_drawn_from_the_task():
-    """A star has three eigenvalues, so that the Lanczos basis is soon complete."""
-    hub = np.zeros((300, 300))
-    hub[0, 1:] = hub[1:, 0] = 1.0
-    star = csr_array(hub)
-    assert len({divide_graph(star, 2, 3, rng_of()).labels.tobytes() for _ in range(5)}) == 1
-
-
-def test_eigenvectors_that_are_not_found(monkeypatch, draw, rows_of, task_of):
+def test_eigenvectors_that_are_not_found(monkeypatch):
     def give_up(graph, k, **options):
         raise ArpackNoConvergence("No convergence (9 iterations)", np.empty(0), np.empty(0))
 
@@ -559,7 +430,7 @@ def test_eigenvectors_that_are_not_found(monkeypatch, draw, rows_of, task_of):
     assert "eigenvectors of its graph were not found" in refused.reason
 
 
-def test_parameters_of_the_spectral_splitter(draw, rows_of, task_of):
+def test_parameters_of_the_spectral_splitter():
     task = task_of(rows_of(draw(4, distance=6.0)), 4)
     one, many = (SpectralSplitter(n_init=n).split(task) for n in (1, 20))
     assert one.objective == many.objective  # that of the eigenvalues
@@ -583,23 +454,23 @@ def everything(split):
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
-def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
+def test_a_split_depends_on_its_task_alone(splitter):
     for kind in KINDS:
         for K, n_rows in ((2, 70), (5, 500)):  # below and above MAX_DENSE
             X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
-            found = splitter.split(task_of(rows_of(X, kind), K))
-            assert set(found.labels.tolist()) == set(range(K))
-            trace = np.array(found.info.trace)
-            assert len(trace) == found.info.n_iter + 1
-            assert trace[-1] == found.objective
+            split = splitter.split(task_of(rows_of(X, kind), K))
+            assert set(split.labels.tolist()) == set(range(K))
+            trace = np.array(split.info.trace)
+            assert len(trace) == split.info.n_iter + 1
+            assert trace[-1] == split.objective
             splitter.split(task_of(rows_of(other, kind), 2, seed=8))
             again = splitter.split(task_of(rows_of(X, kind, n_threads=2), K))
             copy, task = pickle.loads(pickle.dumps((splitter, task_of(rows_of(X, kind), K))))
-            assert everything(again) == everything(copy.split(task)) == everything(found)
+            assert everything(again) == everything(copy.split(task)) == everything(split)
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
-def test_dense_and_sparse_agree(draw, rows_of, task_of, same_partition, splitter):
+def test_dense_and_sparse_agree(splitter):
     for K in (2, 3, 5):
         X = draw(K, distance=0.5, n_rows=180)
         dense, csr = (splitter.split(task_of(rows_of(X, kind), K)) for kind in KINDS)
@@ -608,7 +479,7 @@ def test_dense_and_sparse_agree(draw, rows_of, task_of, same_partition, splitter
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
-def test_few_or_equal_rows_are_refused(draw, rows_of, task_of, same_partition, splitter):
+def test_few_or_equal_rows_are_refused(splitter):
     for kind, dtype in ALL_KINDS:
         for K in (2, 3, 5):
             few = rows_of(draw(K, n_rows=2 * K - 1, dtype=dtype), kind)
@@ -618,16 +489,16 @@ def test_few_or_equal_rows_are_refused(draw, rows_of, task_of, same_partition, s
             for rows in (few, equal, fewer):
                 assert isinstance(splitter.split(task_of(rows, K)), Refusal)
             enough = rows_of(np.repeat(places, 40, axis=0), kind)
-            found = splitter.split(task_of(enough, K))
-            assert same_partition(found.labels, np.repeat(np.arange(K), 40))
+            split = splitter.split(task_of(enough, K))
+            assert same_partition(split.labels, np.repeat(np.arange(K), 40))
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=str)
-def test_equal_rows_stay_together(rows_of, task_of, splitter):
+def test_equal_rows_stay_together(splitter):
     X = (np.random.default_rng(3).random((120, 4)) < 0.4).astype(float)
     group = np.unique(X, axis=0, return_inverse=True)[1].reshape(-1)
     for K in (2, 3, 5):
         for kind in KINDS:
-            found = splitter.split(task_of(rows_of(X, kind), K))
-            pairs = np.unique(np.stack([group, found.labels], axis=1), axis=0)
+            split = splitter.split(task_of(rows_of(X, kind), K))
+            pairs = np.unique(np.stack([group, split.labels], axis=1), axis=0)
             assert len(pairs) == group.max() + 1

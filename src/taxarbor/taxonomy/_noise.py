@@ -69,8 +69,9 @@ class NoiseModel:
             raise ValueError("centers, units and scale of a NoiseModel do not fit together")
         if not (self.units > 0.0).all() or not self.limit > 0.0:
             raise ValueError("units and limit of a NoiseModel must be positive")
-        if self.scale is not None and not (self.scale > 0.0).all():
-            raise ValueError("the scale of a NoiseModel must be positive")
+        # Of smaller numbers, the inverse is infinite.
+        if self.scale is not None and not (self.scale >= np.finfo(np.float64).tiny).all():
+            raise ValueError("the scale of a NoiseModel must be positive and not subnormal")
 
     def unscale(self, shift: Array, factor: Array) -> "NoiseModel":
         """Return the same for rows that are to be shifted and divided first."""
