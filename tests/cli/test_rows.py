@@ -7,7 +7,7 @@ import pytest
 
 from taxarbor import Taxonomy
 from taxarbor.exchange import from_labels
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import tree_scores
 from taxarbor.tables import read_table
 from tests.cli.conftest import COLUMNS
 
@@ -173,13 +173,13 @@ def test_a_page_is_written(run, folder):
 def test_scores_are_printed(run, run_json, folder, known):
     taxonomy = Taxonomy.load(folder / "model.taxarbor")
     classes = ("-o", "r.html", "--label-column", "class", "--force")
-    expected = score_hierarchy(taxonomy, known)
+    expected = tree_scores(taxonomy, known)
     assert run_json(*PAGE, *classes) == {"report": "r.html", "scores": expected, "notes": []}
     lines = run(*PAGE, *classes).stdout.splitlines()
     (line,) = [line for line in lines if line.startswith("adjusted rand ")]
     assert f" {expected['adjusted_rand']:.3f} " in line
     (folder / "t.json").write_text(TRUTH, encoding="utf-8")
-    expected = score_hierarchy(taxonomy, known, TRUTH)
+    expected = tree_scores(taxonomy, known, TRUTH)
     assert run_json(*PAGE, *classes, "--truth", "t.json")["scores"] == expected
     assert "adjusted shortest path" in run(*PAGE, *classes, "--truth", "t.json").stdout
     assert run_json(*PAGE, "-o", "r.html", "--force")["scores"] is None

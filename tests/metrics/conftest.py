@@ -6,45 +6,38 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from taxarbor.tree import LinearRule, TreeBuilder
-
-RULES = {K: LinearRule(np.eye(K, 30), np.zeros(30)) for K in range(2, 31)}
+from taxarbor.taxonomy import Taxonomy
+from taxarbor.tree import TreeBuilder
 
 
 def grow(seed, n_rows=14, n_leaves=5):
     """Split random leaves, in two to four, until there are so many."""
     rng = np.random.default_rng(seed)
-    builder = TreeBuilder(n_rows)
-    leaves = [0]
+    builder, leaves = TreeBuilder(n_rows), [0]
     while len(leaves) < n_leaves:
-        wide = [leaf for leaf in leaves if builder.size(leaf) > 1]
-        leaf = int(rng.choice(wide))
+        leaf = int(rng.choice([leaf for leaf in leaves if builder.size(leaf) > 1]))
         size = builder.size(leaf)
         K = int(rng.integers(2, min(4, size, n_leaves - len(leaves) + 1) + 1))
         labels = rng.permutation(np.append(np.arange(K), rng.integers(0, K, size - K)))
         leaves.remove(leaf)
-        leaves += builder.add_split(leaf, labels, RULES[K])
-    return builder.freeze()
+        leaves += builder.add_split(leaf, labels)
+    return Taxonomy(builder.freeze())
 
 
-def split_like(taxonomy, y):
+def split_like(truth, y):
     """Split rows as a nested tree does their classes; a node with one child is no split."""
     y = np.asarray(y)
-    builder = TreeBuilder(len(y))
-    waiting = [(taxonomy, 0)]
-    while waiting:
-        node, place = waiting.pop()
+    builder, pending = TreeBuilder(len(y)), [(truth, 0)]
+    while pending:
+        node, place = pending.pop()
         while len(node.get("children", ())) == 1:
             (node,) = node["children"]
-        children = node.get("children", ())
-        if not children:
-            continue
-        below = [list(class_names(child)) for child in children]
-        own = y[builder.rows(place)]
-        labels = [next(k for k, names in enumerate(below) if name in names) for name in own]
-        places = builder.add_split(place, labels, RULES[len(children)])
-        waiting += zip(children, places, strict=True)
-    return builder.freeze()
+        if children := node.get("children", ()):
+            below = [list(class_names(child)) for child in children]
+            classes = y[builder.rows(place)]
+            labels = [next(k for k, names in enumerate(below) if c in names) for c in classes]
+            pending += zip(children, builder.add_split(place, labels), strict=True)
+    return Taxonomy(builder.freeze())
 
 
 def class_names(node):
@@ -67,37 +60,35 @@ def draw_truth(seed, names, *, chains=True):
     return nodes[0]
 
 
-def branch(parents, node):
-    """Return the nodes from the root to this one."""
-    found = [node]
-    while parents[found[-1]] >= 0:
-        found.append(int(parents[found[-1]]))
-    return found[::-1]
+def branches(tree):
+    """Return which nodes are on the way to each leaf, the root left out."""
+    is_on = np.zeros((tree.n_leaves, tree.n_nodes))
+    for n, leaf in enumerate(tree.leaves):
+        node = leaf
+        while node > 0:
+            is_on[n, node] = 1
+            node = tree.parents[node]
+    return is_on
 
 
-def n_edges(parents, one, other):
-    return len({*branch(parents, one)} ^ {*branch(parents, other)})
+def shortest_path(tree):
+    """Return the similarity of all leaves by the edges between them."""
+    is_on = branches(tree)
+    n_edges = (is_on[:, None] != is_on).sum(axis=2)
+    return 1 - n_edges / max(n_edges.max(), 1)
 
 
-def shortest_path(taxonomy, one, other):
-    farthest = max(
-        n_edges(taxonomy.tree.parents, i, j)
-        for i in taxonomy.tree.leaves
-        for j in taxonomy.tree.leaves
-    )
-    return 1 - n_edges(taxonomy.tree.parents, one, other) / farthest if farthest else 1.0
+def path_sharing(tree):
+    """Return the similarity of all leaves by the nodes that they share."""
+    is_on = branches(tree)
+    longer = np.maximum.outer(is_on.sum(axis=1), is_on.sum(axis=1))
+    return np.where(longer == 0, 1.0, is_on @ is_on.T / np.maximum(longer, 1))
 
 
-def path_sharing(taxonomy, one, other):
-    a, b = branch(taxonomy.tree.parents, one)[1:], branch(taxonomy.tree.parents, other)[1:]
-    return len(set(a) & set(b)) / max(len(a), len(b)) if a or b else 1.0
-
-
-def lowest_common_ancestor(taxonomy, one, other):
+def lowest_common_ancestor(tree, one, other):
     """Return the smallest node that owns both rows."""
-    nodes = range(taxonomy.tree.n_nodes)
-    owners = [node for node in nodes if {one, other} <= {*taxonomy.tree.rows(node)}]
-    return min(owners, key=lambda node: (taxonomy.tree.sizes[node], -taxonomy.tree.depth[node]))
+    owners = [node for node in range(tree.n_nodes) if {one, other} <= {*tree.rows(node)}]
+    return min(owners, key=lambda node: (tree.sizes[node], -tree.depth[node]))
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +101,6 @@ def trees():
 def literal():
     """Definitions, taken literally."""
     return SimpleNamespace(
-        pairs=lambda n_rows: list(itertools.combinations(range(n_rows), 2)),
         similarities={"shortest_path": shortest_path, "path_sharing": path_sharing},
         lowest_common_ancestor=lowest_common_ancestor,
     )
@@ -120,7 +110,7 @@ def literal():
 def known():
     """Rows 0 to 5: leaves {0, 1}, {2}, {3}, {4, 5}; the first two and the last two meet."""
     builder = TreeBuilder(6)
-    builder.add_split(0, [0, 0, 0, 1, 1, 1], RULES[2])
-    builder.add_split(1, [0, 0, 1], RULES[2])
-    builder.add_split(2, [0, 1, 1], RULES[2])
-    return builder.freeze()
+    builder.add_split(0, [0, 0, 0, 1, 1, 1])
+    builder.add_split(1, [0, 0, 1])
+    builder.add_split(2, [0, 1, 1])
+    return Taxonomy(builder.freeze())

@@ -16,7 +16,7 @@ from scipy import sparse
 from taxarbor import TableWarning, Taxarbor, load_animals
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import tree_scores
 from taxarbor.plot import plot_dendrogram, plot_tree
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import drop_rows
@@ -77,7 +77,7 @@ def test_what_needs_rows_says_what_to_do(animals):
         lambda: counts.tree.labels,
         lambda: counts.tree.rows(0),
         lambda: counts.cut(3),
-        lambda: score_hierarchy(counts, np.arange(taxonomy.tree.n_rows) % 3),
+        lambda: tree_scores(counts, np.arange(taxonomy.tree.n_rows) % 3),
         lambda: plot_tree(counts, classes=np.arange(taxonomy.tree.n_rows) % 3),
     ):
         with pytest.raises(InputError, match=COUNTS):

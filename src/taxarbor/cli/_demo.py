@@ -33,7 +33,7 @@ def demo(
     from taxarbor.cli._files import check_outputs, refuse_late
     from taxarbor.cli._render import draw_tree, model_facts, say, say_scores
     from taxarbor.estimators import Taxarbor
-    from taxarbor.metrics import score_hierarchy
+    from taxarbor.metrics import tree_scores
     from taxarbor.report import report
 
     check_outputs((output,), (), force=force)
@@ -41,9 +41,9 @@ def demo(
     begun = time.perf_counter()
     taxonomy = Taxarbor(CLUSTERS, random_state=0).fit(X).taxonomy_.rename_features(names)
     seconds = time.perf_counter() - begun
-    scores = score_hierarchy(taxonomy, page["classes"])
+    scores = tree_scores(taxonomy, page["classes"])
     if truth is not None:  # each row is a leaf of it: only the trees as such can be compared
-        scores = score_hierarchy(taxonomy, page["row_names"], truth) | scores
+        scores = tree_scores(taxonomy, page["row_names"], truth) | scores
     refuse_late(output, force=force)
     report(taxonomy, X, output, **page)
     if as_json:

@@ -118,7 +118,7 @@ def fit(
     from taxarbor.cli import _files as files
     from taxarbor.cli._fitting import METHODS, fit_table, make_encoder
     from taxarbor.cli._render import model_facts
-    from taxarbor.metrics import score_hierarchy
+    from taxarbor.metrics import tree_scores
     from taxarbor.tables._checks import check_jobs
 
     check_jobs(jobs)
@@ -142,7 +142,7 @@ def fit(
     scores = None
     if table.labels is not None:
         with noted(notes):
-            scores = score_hierarchy(fitted.taxonomy, table.labels)
+            scores = tree_scores(fitted.taxonomy, table.labels)
     if page is not None:
         files.refuse_late(page, force=force)
         with noted(notes):
@@ -168,7 +168,7 @@ def fit(
 def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, dict[str, Any]]":
     """Return the rows, their weights and vectors, or refuse too few rows before the fit."""
     from taxarbor.cli import _reading as reading
-    from taxarbor.metrics._table import encode_labels
+    from taxarbor.metrics._classes import encode_labels
     from taxarbor.sources import open_source
 
     data, name = given["data"], _name(given["data"])

@@ -213,7 +213,7 @@ def report(
     from taxarbor.cli import _files as files
     from taxarbor.cli._reading import read_own_rows
     from taxarbor.cli._render import say_scores
-    from taxarbor.metrics import ClassTree, score_hierarchy
+    from taxarbor.metrics import ClassTree, tree_scores
     from taxarbor.report import report as write_report
     from taxarbor.taxonomy import Taxonomy
 
@@ -239,7 +239,7 @@ def report(
             title=files.heading(title, data),
         )
         if table.labels is not None and taxonomy.tree.has_rows:
-            scores = score_hierarchy(taxonomy, table.labels, classes)
+            scores = tree_scores(taxonomy, table.labels, classes)
     document = {"report": output, "scores": scores, "notes": notes}
     answer(document, as_json, f"report -> {output}")
     if scores is not None and not as_json:

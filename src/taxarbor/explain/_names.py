@@ -12,7 +12,7 @@ from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._format import format_number
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._sample import MIN_SAMPLE
-from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
+from taxarbor.metrics._classes import NO_LABEL, encode_labels, name_of
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._text import phrase
 

@@ -1,14 +1,12 @@
 """How well a tree of clusters agrees with known classes, and with a known tree of them."""
 
-from taxarbor.metrics._class_tree import ClassTree
-from taxarbor.metrics._tree_scores import (
+from taxarbor.metrics._classes import ClassTree
+from taxarbor.metrics._scores import (
     dasgupta_cost,
     dendrogram_purity,
     path_sharing_score,
-    path_sharing_similarity,
-    score_hierarchy,
     shortest_path_score,
-    shortest_path_similarity,
+    tree_scores,
 )
 
 __all__ = [
@@ -16,8 +14,6 @@ __all__ = [
     "dasgupta_cost",
     "dendrogram_purity",
     "path_sharing_score",
-    "path_sharing_similarity",
-    "score_hierarchy",
     "shortest_path_score",
-    "shortest_path_similarity",
+    "tree_scores",
 ]

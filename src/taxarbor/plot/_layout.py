@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
-from taxarbor.metrics._table import NO_LABEL, encode_labels, name_of
+from taxarbor.metrics._classes import NO_LABEL, encode_labels, name_of
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import (
     CLASSES,

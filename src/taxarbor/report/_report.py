@@ -16,7 +16,7 @@ from taxarbor._atomic import write_atomically
 from taxarbor._errors import InputError
 from taxarbor._images import check_images
 from taxarbor.explain import explain
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import tree_scores
 from taxarbor.report._context import build_context
 from taxarbor.taxonomy import Taxonomy
 
@@ -94,7 +94,7 @@ def report(
         known: Any = classes
         if is_sample:
             known = getattr(known, "iloc", np.asarray(known))[explanation.numbers]
-        scores = score_hierarchy(taxonomy, known, truth, sample_weight=explanation.weights)
+        scores = tree_scores(taxonomy, known, truth, sample_weight=explanation.weights)
     context = build_context(
         explanation,
         title,

@@ -1,4 +1,6 @@
-r"""Scores of the tree as a whole: against a true tree of the classes, and node by node.
+r"""Scores of a tree against known classes, and against a true tree of the classes.
+
+**Counts.** Every score is computed from the number of rows of each class in each leaf.
 
 **Similarities.** Two leaves are similar if their branches part late. All that is needed is the
 parent of each node, so one implementation serves the learned tree and the true one. Leaves are
@@ -24,34 +26,106 @@ meet at :math:`v` weigh :math:`Q_v` minus those of its children, so the sum over
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import nan
-from typing import Literal, Self, TypeAlias, final, get_args
+from typing import Any, Literal, Self, TypeAlias, final, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from taxarbor._errors import InputError, counted, warn_caller
 from taxarbor._types import IndexArray
-from taxarbor.metrics._class_tree import ClassTree, TreeSource
-from taxarbor.metrics._table import (
-    Floats,
-    LeafTable,
-    adjusted_mutual_info,
-    adjusted_rand,
-    pairs,
-    rand,
-    tabulate,
-)
-from taxarbor.taxonomy import Taxonomy
+from taxarbor.metrics._classes import ClassTree, ClassTreeLike, encode_labels
+from taxarbor.tables._checks import check_weights
+from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.tree import Tree
+from taxarbor.tree._edit import leaves_below
 
-_BLOCK_SIZE = 2**18
-"""Number of pairs to hold at once: a few megabytes. More is no faster."""
-_ROUNDING = 1e-13
+Floats: TypeAlias = NDArray[np.float64]
+Similarity: TypeAlias = Literal["shortest_path", "path_sharing"]
+
+MAX_ROWS = 2**31
+"""Rows that weights may stand for: squares must fit in 64 bits."""
+MAX_FLAT_ROWS = 10**8
+"""Rows that scikit-learn's scores take: they need the labels of each row, not counts."""
+PAIRS_PER_BLOCK = 2**18
+"""Pairs of leaves to hold at once: a few megabytes. More is no faster."""
+RELATIVE_ROUNDING = 1e-13
 """A chance error smaller than this, relative to the terms it is a difference of, is 0."""
 
 
-_Measure: TypeAlias = Literal["shortest_path", "path_sharing"]
-"""What counts as similar; see the functions of these names."""
-_MEASURES: tuple[_Measure, ...] = get_args(_Measure)
+# Counts
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafTable:
+    """The number of rows of each class in each leaf; no class is empty, but leaves may be.
+
+    ``counts`` has a row per leaf, from left to right, and a column per class. Its sums of
+    squares are exact in int64, and in float64 up to 9e7 rows. Only with weights that are no
+    whole numbers, it is float64.
+    """
+
+    tree: Tree
+    counts: NDArray[Any]
+    classes: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, model: object, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        """Count the rows by leaf and class; warn of rows that are excluded, without a class."""
+        tree = taxonomy_of(model).tree
+        rows = tree.rows(tree.root)
+        codes, classes = encode_labels(y, tree.n_rows)
+        codes, weights = codes[rows], check_weights(sample_weight, tree.n_rows)
+        weights = None if weights is None else weights[rows]
+        shape = tree.n_leaves, len(classes) + 1  # first those without a class
+        # Leaves own consecutive rows, so only the classes have to be looked up.
+        offsets = np.arange(shape[0]) * shape[1] + 1
+        cells = np.repeat(offsets, tree.sizes[tree.leaves]) + codes
+        counts = np.bincount(cells, weights, minlength=shape[0] * shape[1])
+        counts = counts.reshape(shape)[:, 1:]
+        if not 2 <= (total := counts.sum()) <= MAX_ROWS:
+            message = f"at least two are needed, got {total:g}"
+            if total > MAX_ROWS:
+                message = (
+                    f"weights stand for {MAX_ROWS:,} at most, got {total:.1e}; divide them"
+                )
+            raise InputError(f"scores compare pairs of rows with a label: {message}")
+        if np.array_equal(counts, np.floor(counts)):
+            counts = counts.astype(np.int64)
+        is_excluded = codes < 0 if weights is None else (codes < 0) & (weights > 0.0)
+        if n_excluded := int(is_excluded.sum()):
+            rows_are = counted(n_excluded, "row") + (" is" if n_excluded == 1 else " are")
+            warn_caller(f"{rows_are} excluded from the scores: no label", UserWarning)
+        present = np.flatnonzero(counts.any(axis=0))
+        return cls(tree, counts[:, present], tuple(classes[code] for code in present))
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows that count; an int unless weights are fractions."""
+        n_rows: float = self.counts.sum().item()
+        return n_rows
+
+    def node_counts(self) -> NDArray[Any]:
+        """Count rows by node and class: the leaves below a node are a slice of all leaves."""
+        running = np.zeros((len(self.counts) + 1, len(self.classes)), dtype=self.counts.dtype)
+        np.cumsum(self.counts, axis=0, out=running[1:])
+        first, last = leaves_below(self.tree)
+        return running[last] - running[first]
+
+    def flat_scores(self) -> dict[str, float]:
+        """Return scikit-learn's scores of leaves as clusters, NaN where it has none.
+
+        It takes no weights: whole numbers are repeated rows.
+        """
+        from sklearn import metrics  # takes long
+
+        names = "rand", "adjusted_rand", "adjusted_mutual_info"
+        if self.counts.dtype.kind == "f" or self.n_rows > MAX_FLAT_ROWS:
+            return dict.fromkeys(names, nan)
+        cells = np.nonzero(self.counts)
+        leaf, label = (np.repeat(numbers, self.counts[cells]) for numbers in cells)
+        scores = {name: getattr(metrics, f"{name}_score") for name in names}
+        return {name: float(score(label, leaf)) for name, score in scores.items()}
 
 
 # Similarities
@@ -88,7 +162,7 @@ class LeafPairs:
                 diameter = max(diameter, height[parent] + reach)
             height[parent] = max(height[parent], reach)
         place, depth = [0] * n_nodes, [0] * n_nodes  # from left to right, parents first
-        free = [1] * n_nodes  # the next place below each node, counted from its own
+        free = [1] * n_nodes  # the next place below each node, counted from its place
         for node in range(1, n_nodes):
             parent = above[node]
             place[node] = place[parent] + free[parent]
@@ -104,95 +178,41 @@ class LeafPairs:
         parting = np.minimum.reduceat(depths[: met[-1] + 1], met[:-1] + 1) - 1
         return cls(order, depths[met], parting, diameter)
 
-    def blocks(self, measure: _Measure) -> Iterator[tuple[slice, Floats]]:
+    def blocks(self, kind: Similarity) -> Iterator[tuple[slice, Floats]]:
         """Yield the similarities of some leaves with all, until each had its turn."""
         n_leaves = len(self.depth)
-        step = max(1, _BLOCK_SIZE // n_leaves)
+        step = max(1, PAIRS_PER_BLOCK // n_leaves)
         for start in range(0, n_leaves, step):
             rows = slice(start, min(start + step, n_leaves))
-            yield rows, self._similarity(rows, measure)
+            yield rows, self._similarity(rows, kind)
 
-    def matrix(self, measure: _Measure) -> Floats:
-        """Return the similarities of all pairs, leaves in the order they were given."""
-        result = np.empty((len(self.depth),) * 2)
-        for rows, block in self.blocks(measure):
-            result[np.ix_(self.order[rows], self.order)] = block
-        return result
-
-    def _similarity(self, rows: slice, measure: _Measure) -> Floats:
-        common, own = self._common_depth(rows), self.depth[rows, None]
-        if measure == "shortest_path":
-            distance = own + self.depth - 2 * common
-            return 1.0 - distance / max(self.diameter, 1)
-        longer = np.maximum(own, self.depth)
+    def _similarity(self, rows: slice, kind: Similarity) -> Floats:
+        common, depth = self._common_depth(rows), self.depth[rows, None]
+        if kind == "shortest_path":
+            return 1.0 - (depth + self.depth - 2 * common) / max(self.diameter, 1)
+        longer = np.maximum(depth, self.depth)
         # Only a root that is a leaf has a branch of length 0, and it shares it with itself.
         return np.where(longer == 0, 1.0, common / np.maximum(longer, 1))
 
     def _common_depth(self, rows: slice) -> IndexArray:
         """Return the depth of the lowest common ancestors, of shape (n_rows, n_leaves)."""
-        here, there = np.arange(rows.start, rows.stop)[:, None], np.arange(len(self.depth))
-        far = self.depth.max()  # no branches part deeper
-        result = np.where(there > here, np.append(far, self.parting), far)
+        row, column = np.arange(rows.start, rows.stop)[:, None], np.arange(len(self.depth))
+        deepest = self.depth.max()  # no branches part deeper
+        result = np.where(column > row, np.append(deepest, self.parting), deepest)
         np.minimum.accumulate(result, axis=1, out=result)
-        left = np.where(there < here, np.append(self.parting, far), far)[:, ::-1]
+        left = np.where(column < row, np.append(self.parting, deepest), deepest)[:, ::-1]
         np.minimum(result, np.minimum.accumulate(left, axis=1)[:, ::-1], out=result)
-        result[here == there] = self.depth[rows]
+        result[row == column] = self.depth[rows]
         return result
-
-
-def shortest_path_similarity(tree: Tree | ClassTree) -> Floats:
-    """Return one minus the edges between leaves, divided by the most there are in the tree.
-
-    Parameters
-    ----------
-    tree : Taxonomy or ClassTree
-        The tree.
-
-    Returns
-    -------
-    float array of shape (n_leaves, n_leaves)
-        In the order of ``tree.leaves``; 1 on the diagonal, 0 for the leaves farthest apart.
-
-    Examples
-    --------
-    >>> from taxarbor.metrics import ClassTree
-    >>> mammals = ["animal", "mammal"]
-    >>> tree = ClassTree.read({"cat": mammals, "dog": mammals, "owl": ["animal"]})
-    >>> shortest_path_similarity(tree)
-    array([[1.        , 0.33333333, 0.        ],
-           [0.33333333, 1.        , 0.        ],
-           [0.        , 0.        , 1.        ]])
-    """
-    return LeafPairs.of(tree.parents, tree.leaves).matrix("shortest_path")
-
-
-def path_sharing_similarity(tree: Tree | ClassTree) -> Floats:
-    """Return the number of nodes that branches share, divided by those of the longer one.
-
-    A branch runs from the root, which does not count, to the leaf, which does. Takes and
-    returns what :func:`shortest_path_similarity` does; 0 is for leaves that only the root
-    joins.
-
-    Examples
-    --------
-    >>> from taxarbor.metrics import ClassTree
-    >>> mammals = ["animal", "mammal"]
-    >>> tree = ClassTree.read({"cat": mammals, "dog": mammals, "owl": ["animal"]})
-    >>> path_sharing_similarity(tree)
-    array([[1. , 0.5, 0. ],
-           [0.5, 1. , 0. ],
-           [0. , 0. , 1. ]])
-    """
-    return LeafPairs.of(tree.parents, tree.leaves).matrix("path_sharing")
 
 
 # Agreement with a true tree
 
 
 def shortest_path_score(
-    taxonomy: Taxonomy,
+    taxonomy: object,
     y: ArrayLike,
-    truth: TreeSource,
+    truth: ClassTreeLike,
     *,
     adjusted: bool = False,
     sample_weight: ArrayLike | None = None,
@@ -206,19 +226,18 @@ def shortest_path_score(
     Parameters
     ----------
     taxonomy, y : Taxonomy, array-like of shape (n_rows,)
-        The learned tree, and the class of each row: as text, a leaf of the true tree. Rows
-        without one (None, NaN, NA or blank text) are left out, and so are outliers that the
-        tree leaves out.
-    truth : ClassTree, or what :meth:`ClassTree.read` takes
+        The learned tree, or a fitted estimator, and the class of each row: as text, a leaf of
+        the true tree. Rows without a class (None, NaN, NA or blank text) are excluded, and so
+        are outliers.
+    truth : ClassTree, nested dicts or paths, as :meth:`ClassTree.read` takes
         The true tree. Leaves that no row belongs to count for its greatest distance, as they
         do in the learned tree.
     adjusted : bool
         Correct for chance: 0 is expected of shuffled rows, 1 is best. Without it, the score
         mostly rewards trees with the shape of the true one.
     sample_weight : array-like of shape (n_rows,), optional
-        How many rows each row stands for: 2 is a row that is there twice, 0 one that is not
-        there. Pairs among a fraction of a row are negative, so weights that sum to less than
-        2 are refused: they should be 1 on average, or more.
+        Number of rows that each row stands for: a weight of 2 is equivalent to repeating the
+        row, 0 to excluding it. Weights must sum to 2 at least, and should be 1 on average.
 
     Returns
     -------
@@ -246,14 +265,13 @@ def shortest_path_score(
     >>> round(score, 6)  # cat and dog have a similarity of 1/3, and are in one leaf
     0.851852
     """
-    table = tabulate(taxonomy, y, sample_weight)
-    return _score(table, truth, "shortest_path", adjusted=adjusted)
+    return _score(LeafTable.of(taxonomy, y, sample_weight), truth, "shortest_path", adjusted)
 
 
 def path_sharing_score(
-    taxonomy: Taxonomy,
+    taxonomy: object,
     y: ArrayLike,
-    truth: TreeSource,
+    truth: ClassTreeLike,
     *,
     adjusted: bool = False,
     sample_weight: ArrayLike | None = None,
@@ -274,12 +292,11 @@ def path_sharing_score(
     >>> round(score, 6)  # cat and dog share one node of two, and are in one leaf
     0.916667
     """
-    table = tabulate(taxonomy, y, sample_weight)
-    return _score(table, truth, "path_sharing", adjusted=adjusted)
+    return _score(LeafTable.of(taxonomy, y, sample_weight), truth, "path_sharing", adjusted)
 
 
-def _score(table: LeafTable, truth: TreeSource, measure: _Measure, *, adjusted: bool) -> float:
-    error, chance = _compare(table, _learned_pairs(table), _true_pairs(table, truth), measure)
+def _score(table: LeafTable, truth: ClassTreeLike, kind: Similarity, adjusted: bool) -> float:
+    error, chance = _compare(table, _true_pairs(table, truth), kind)
     return _adjust(error, chance) if adjusted else 1.0 - error
 
 
@@ -288,53 +305,50 @@ def _adjust(error: float, chance: float) -> float:
     return 1.0 - error / chance if chance > 0.0 else 1.0
 
 
-def _learned_pairs(table: LeafTable) -> LeafPairs:
-    return LeafPairs.of(table.tree.parents, table.tree.leaves)
-
-
-def _true_pairs(table: LeafTable, truth: TreeSource) -> LeafPairs:
+def _true_pairs(table: LeafTable, truth: ClassTreeLike) -> LeafPairs:
     tree = ClassTree.read(truth)
     return LeafPairs.of(tree.parents, tree.leaves_of(table.classes))
 
 
-def _compare(
-    table: LeafTable, learned: LeafPairs, true: LeafPairs, measure: _Measure
-) -> tuple[float, float]:
+def _compare(table: LeafTable, true: LeafPairs, kind: Similarity) -> tuple[float, float]:
     """Return the mean squared difference over all pairs of rows, and that expected by chance.
 
     Takes time in proportion to ``n_leaves * n_classes * (n_leaves + n_classes)``.
     """
+    learned = LeafPairs.of(table.tree.parents, table.tree.leaves)
     counts = table.counts[learned.order][:, true.order].astype(np.float64)
     joined = np.empty_like(counts)  # A @ N
     a = np.zeros(2)
     leaf_sizes, class_sizes = counts.sum(axis=1), counts.sum(axis=0)
-    for rows, A in learned.blocks(measure):
+    for rows, A in learned.blocks(kind):
         joined[rows] = A @ counts
         a += _moments(A, leaf_sizes[rows], leaf_sizes)
     b, both = np.zeros(2), 0.0
-    for rows, B in true.blocks(measure):
+    for rows, B in true.blocks(kind):
         b += _moments(B, class_sizes[rows], class_sizes)
         both += float(np.vdot(counts[:, rows].T @ joined, B))
     # Ordered pairs, less each row paired with itself, where a = b = 1.
-    n_rows, n_pairs = table.n_rows, 2 * table.n_pairs
+    n_rows = table.n_rows
+    n_pairs = n_rows * (n_rows - 1)
     (mean_a, square_a), (mean_b, square_b) = (a - n_rows) / n_pairs, (b - n_rows) / n_pairs
     squares = square_a + square_b
     error = squares - 2.0 * (both - n_rows) / n_pairs
     chance = squares - 2.0 * mean_a * mean_b
     # By rounding, equal trees may differ by -1e-17.
-    return max(0.0, float(error)), float(chance) if chance > _ROUNDING * squares else 0.0
+    chance = float(chance) if chance > RELATIVE_ROUNDING * squares else 0.0
+    return max(0.0, float(error)), chance
 
 
-def _moments(block: Floats, here: Floats, there: Floats) -> Floats:
+def _moments(block: Floats, n_rows: Floats, n_columns: Floats) -> Floats:
     """Sum the values of a block and their squares, each as often as it occurs."""
-    return np.array([here @ block @ there, here @ np.square(block) @ there])
+    return np.array([n_rows @ block @ n_columns, n_rows @ np.square(block) @ n_columns])
 
 
 # Node by node
 
 
 def dendrogram_purity(
-    taxonomy: Taxonomy, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+    taxonomy: object, y: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return how pure the smallest node is that holds two rows of a class.
 
@@ -355,13 +369,13 @@ def dendrogram_purity(
     >>> round(dendrogram_purity(tree, ["a", "a", "b", "c", "c"]), 6)
     0.833333
     """
-    return _purity(tabulate(taxonomy, y, sample_weight))
+    return _purity(LeafTable.of(taxonomy, y, sample_weight))
 
 
 def dasgupta_cost(
-    taxonomy: Taxonomy,
+    taxonomy: object,
     y: ArrayLike,
-    truth: TreeSource = None,
+    truth: ClassTreeLike = None,
     *,
     normalize: bool = True,
     sample_weight: ArrayLike | None = None,
@@ -376,7 +390,7 @@ def dasgupta_cost(
     ----------
     taxonomy, y, sample_weight
         As :func:`shortest_path_score` takes them, which raises the same.
-    truth : ClassTree, or what :meth:`ClassTree.read` takes, optional
+    truth : ClassTree, nested dicts or paths, as :meth:`ClassTree.read` takes, optional
         A tree of the classes: two rows are as similar as their classes are by the shortest
         path in it. Without it, the similarity is 1 within a class and 0 between classes.
     normalize : bool
@@ -401,7 +415,7 @@ def dasgupta_cost(
     >>> dasgupta_cost(tree, ["a", "a", "b", "b"])
     0.5
     """
-    table = tabulate(taxonomy, y, sample_weight)
+    table = LeafTable.of(taxonomy, y, sample_weight)
     classes = None if truth is None else _true_pairs(table, truth)
     return _cost(table, classes, normalize=normalize)
 
@@ -409,7 +423,7 @@ def dasgupta_cost(
 def _purity(table: LeafTable) -> float:
     """Return the dendrogram purity."""
     counts, parents = table.node_counts(), table.tree.parents
-    weights = pairs(counts).astype(np.float64)
+    weights = counts * (counts - 1.0) / 2.0
     if not weights[0].sum() > 0.0:
         return nan
     sizes = counts.sum(axis=1, keepdims=True)
@@ -440,10 +454,10 @@ def _cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> fl
 # All scores at once
 
 
-def score_hierarchy(
-    taxonomy: Taxonomy,
+def tree_scores(
+    taxonomy: object,
     y: ArrayLike,
-    truth: TreeSource = None,
+    truth: ClassTreeLike = None,
     *,
     dasgupta: bool = False,
     sample_weight: ArrayLike | None = None,
@@ -465,8 +479,8 @@ def score_hierarchy(
         ``adjusted_path_sharing``, and what the first two are expected to be when rows are
         shuffled, ``chance_shortest_path`` and ``chance_path_sharing``. Always ``rand``,
         ``adjusted_rand``, ``adjusted_mutual_info`` and ``dendrogram_purity``, of leaves as
-        clusters, with the values of scikit-learn's functions. The purity is NaN if no class
-        has two rows, the mutual information if weights are not whole numbers. On request
+        clusters. The first three are scikit-learn's, and NaN if weights are not whole numbers
+        or sum to more than 10**8; the purity is NaN if no class has two rows. On request
         ``dasgupta_cost``. In this order, and as fractions, not in percent.
 
     Examples
@@ -474,23 +488,19 @@ def score_hierarchy(
     >>> from taxarbor import Taxarbor, load_animals
     >>> animals = load_animals()
     >>> tree = Taxarbor(12, random_state=0).fit(animals.X).taxonomy_
-    >>> scores = score_hierarchy(tree, animals.names, animals.tree)
+    >>> scores = tree_scores(tree, animals.names, animals.tree)
     >>> scores["adjusted_shortest_path"] > 0.1
     True
     """
-    table = tabulate(taxonomy, y, sample_weight)
+    table = LeafTable.of(taxonomy, y, sample_weight)
     classes = None if truth is None else _true_pairs(table, truth)
     scores: dict[str, float] = {}
     if classes is not None:
-        leaves = _learned_pairs(table)
-        found = {measure: _compare(table, leaves, classes, measure) for measure in _MEASURES}
-        scores |= {name: 1.0 - error for name, (error, _) in found.items()}
-        scores |= {f"adjusted_{name}": _adjust(*both) for name, both in found.items()}
-        scores |= {f"chance_{name}": 1.0 - chance for name, (_, chance) in found.items()}
-    scores["rand"] = rand(table)
-    scores["adjusted_rand"] = adjusted_rand(table)
-    scores["adjusted_mutual_info"] = adjusted_mutual_info(table)
-    scores["dendrogram_purity"] = _purity(table)
+        errors = {kind: _compare(table, classes, kind) for kind in get_args(Similarity)}
+        scores |= {kind: 1.0 - error for kind, (error, _) in errors.items()}
+        scores |= {f"adjusted_{kind}": _adjust(*both) for kind, both in errors.items()}
+        scores |= {f"chance_{kind}": 1.0 - chance for kind, (_, chance) in errors.items()}
+    scores |= table.flat_scores() | {"dendrogram_purity": _purity(table)}
     if dasgupta:
         scores["dasgupta_cost"] = _cost(table, classes, normalize=True)
     return scores
