@@ -23,7 +23,7 @@ from scale_data import N_FEATURES, SOURCES, Table
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import Taxarbor, Taxonomy
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import tree_scores
 from taxarbor.tree import Tree, TreeBuilder
 
 N_CLUSTERS = 64
@@ -492,7 +492,7 @@ def agreement(table: Table, outcome: Outcome) -> dict[str, float]:
                     level[y], tree.cut(len(names))
                 )
         names_of = np.array(source.classes)[y]
-        of_tree = score_hierarchy(Taxonomy(tree), names_of, source.truth)
+        of_tree = tree_scores(Taxonomy(tree), names_of, source.truth)
         scores |= {f"tree: {name}": value for name, value in of_tree.items()}
     return scores
 

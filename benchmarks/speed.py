@@ -28,7 +28,7 @@ from sklearn.cluster import BisectingKMeans
 from threadpoolctl import threadpool_limits
 
 from taxarbor import HMMC, TableWarning, Taxarbor, Taxonomy
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import tree_scores
 from taxarbor.tree import TreeBuilder
 
 HERE = Path(__file__).resolve().parent
@@ -450,7 +450,7 @@ def measures() -> Iterator[Figure]:
     taxonomy, y = Taxonomy(builder.freeze()), rng.integers(0, n_leaves, n_rows)
     truth = [("root", f"group {c % 20}", str(c)) for c in range(n_leaves)]
     with threadpool_limits(1):
-        took = alternate({"all": lambda _: score_hierarchy(taxonomy, y, truth)}, RUNS)["all"]
+        took = alternate({"all": lambda _: tree_scores(taxonomy, y, truth)}, RUNS)["all"]
     yield Figure(
         "all measures, 1,000,000 rows, 500 leaves, 500 classes, 1 thread",
         f"{took:.2f} s",

@@ -24,7 +24,7 @@ from sklearn.cluster import BisectingKMeans
 from taxarbor import Taxarbor, load_animals
 from taxarbor.exchange import from_linkage, from_sklearn, to_frame
 from taxarbor.explain import explain
-from taxarbor.metrics import ClassTree, score_hierarchy
+from taxarbor.metrics import ClassTree, tree_scores
 from taxarbor.plot import plot_tree
 
 animals = load_animals()
@@ -89,7 +89,7 @@ kinds = np.array(ClassTree.read(animals.tree).ancestors_of(animals.names, 2))
 pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 
 # %%
-# Then the shape, for the rows of the fit. ``score_hierarchy`` compares two trees; corrected for
+# Then the shape, for the rows of the fit. ``tree_scores`` compares two trees; corrected for
 # chance, 0 is what shuffled rows would get and 1 is the truth. Other methods' clusterings
 # become trees too, so that they can be compared.
 
@@ -100,9 +100,9 @@ rivals = {
 }
 measures = ["adjusted_shortest_path", "adjusted_path_sharing"]
 shape = {
-    name: score_hierarchy(one, animals.names, animals.tree) for name, one in rivals.items()
+    name: tree_scores(one, animals.names, animals.tree) for name, one in rivals.items()
 }
-leaves = {name: score_hierarchy(one, kinds) for name, one in rivals.items()}
+leaves = {name: tree_scores(one, kinds) for name, one in rivals.items()}
 pd.concat(
     [
         pd.DataFrame(shape).T[measures],

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import TableEncoder, Taxarbor
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import tree_scores
 from taxarbor.plot import plot_tree
 from taxarbor.trust import assess
 
@@ -105,7 +105,7 @@ drawn = plot_tree(six, classes=types)
 
 # %%
 
-scores = score_hierarchy(six, types)
+scores = tree_scores(six, types)
 print({name: round(value, 2) for name, value in scores.items()})
 
 # %%

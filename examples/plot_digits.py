@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 
 from taxarbor import Taxarbor
 from taxarbor.explain import explain
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import tree_scores
 from taxarbor.plot import plot_tree
 
 digits = load_digits(as_frame=True)
@@ -98,7 +98,7 @@ plt.show()
 # ------------------
 # For the rows of the fit:
 
-print({name: round(value, 2) for name, value in score_hierarchy(tree, digit).items()})
+print({name: round(value, 2) for name, value in tree_scores(tree, digit).items()})
 pd.crosstab(tree.labels, digit, rownames=["leaf"], colnames=["digit"])
 
 # %%

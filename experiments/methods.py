@@ -30,7 +30,7 @@ from experiments.data import Dataset, Scaling, open_dataset
 from experiments.variants import estimator_seed, fit_variant
 from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.exchange import from_linkage, from_sklearn
-from taxarbor.metrics import score_hierarchy
+from taxarbor.metrics import tree_scores
 from taxarbor.sources import draw_rows
 from taxarbor.tree import Tree, TreeBuilder
 
@@ -255,13 +255,13 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
         return Outcome(f"failed: {error}", seconds, _peak() - before, {})
     measures = summarise_tree(taxonomy)
     if "sample" not in json.loads(job.settings):
-        measures |= score_hierarchy(placed, data.y, data.truth)
+        measures |= tree_scores(placed, data.y, data.truth)
     else:
         n_rows = len(data.X)
         is_fitted = np.isin(np.arange(n_rows), draw_sample(job, n_rows))
         is_new = ~np.isin(np.arange(n_rows), _draw_half(job, n_rows))
         for prefix, kept in (("", is_fitted), ("new_", is_new)):
-            scores = score_hierarchy(
+            scores = tree_scores(
                 placed, data.y, data.truth, sample_weight=kept.astype(float)
             )
             measures |= {prefix + name: value for name, value in scores.items()}

@@ -25,7 +25,7 @@ from experiments.methods import (
 )
 from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.estimators import _taxarbor
-from taxarbor.metrics import score_hierarchy, shortest_path_score
+from taxarbor.metrics import tree_scores, shortest_path_score
 from taxarbor.tree import LinearRule, TreeBuilder
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -172,7 +172,7 @@ def test_a_job_is_fitted_and_measured(made):
     weights = np.concatenate([rule.weights.ravel() for rule in tree.rules if rule is not None])
     assert outcome.measures["zero_weights"] == pytest.approx(np.mean(weights == 0.0))
     assert 0.0 < outcome.measures["zero_weights"] < 1.0
-    assert outcome.measures["rand"] == score_hierarchy(taxonomy, data.y)["rand"]
+    assert outcome.measures["rand"] == tree_scores(taxonomy, data.y)["rand"]
     assert outcome.measures["shortest_path"] == shortest_path_score(
         taxonomy, data.y, data.truth
     )

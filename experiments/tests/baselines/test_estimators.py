@@ -188,7 +188,7 @@ def test_predict_repeats_the_labels_of_splits_that_settled():
 @pytest.mark.long
 def test_hkm_d_on_animals_with_attributes():
     """Within 0.3 points of what the definitions of the measures were checked by."""
-    from taxarbor.metrics import score_hierarchy
+    from taxarbor.metrics import tree_scores
 
     path = FOLDER / "awa_attr.npz"
     if not path.exists():
@@ -199,7 +199,7 @@ def test_hkm_d_on_animals_with_attributes():
     measured = []
     for seed in range(3):
         model = HierarchicalKMeans(50, n_init=10, random_state=seed, n_jobs=2).fit(X)
-        scores = score_hierarchy(model.taxonomy_, y, truth)
+        scores = tree_scores(model.taxonomy_, y, truth)
         measured.append([scores[name] for name in ("shortest_path", "path_sharing", "rand")])
     expected = [90.59, 90.72, 96.05]
     np.testing.assert_allclose(100.0 * np.mean(measured, axis=0), expected, rtol=0.0, atol=0.3)
