@@ -2,7 +2,6 @@
 
 import itertools
 import sys
-import time
 import warnings
 from types import SimpleNamespace
 
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.cluster import taxonomy as sch
+from scipy.cluster import hierarchy as sch
 from sklearn import cluster
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
@@ -25,12 +24,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, Taxarbor
-from taxarbor.exchange import (
-    from_labels,
-    from_linkage,
-    from_sklearn,
-    to_linkage,
-)
+from taxarbor.exchange import from_labels, from_linkage, from_sklearn, to_linkage
+
+# Labels
 
 NUMBERS, WORDS = [3, 1, 1, -1, 3], ["b", "aa", "aa", "", "b"]
 
@@ -50,61 +46,43 @@ def test_labels_become_leaves_in_sorted_order():
         pd.Series([(2, 1), (1, 2), (1, 2), (0, 5), (2, 1)]),  # a list of them is a matrix
         (np.int64(3), 1, 1.0, True - 2, 3),
     ]:
-        taxonomy = from_labels(labels)
-        assert taxonomy.tree.labels.tolist() == [2, 1, 1, 0, 2]
-        assert taxonomy.tree.parents.tolist() == [-1, 0, 0, 0]
-        assert taxonomy.tree.birth.tolist() == [0, 1, 1, 1]
-        assert taxonomy.tree.rules == (None,) * 4
-        assert np.isnan(taxonomy.tree.score).all()
-    assert from_labels([True, False, True]).labels.tolist() == [1, 0, 1]
-    assert from_labels(np.array([True, False])).labels.tolist() == [1, 0]
+        tree = from_labels(labels).tree
+        assert tree.labels.tolist() == [2, 1, 1, 0, 2]
+        assert tree.parents.tolist() == [-1, 0, 0, 0]
+        assert tree.birth.tolist() == [0, 1, 1, 1]
+        assert tree.rules == (None,) * 4
+        assert np.isnan(tree.score).all()
+    assert from_labels([True, False, True]).tree.labels.tolist() == [1, 0, 1]
     for labels in (["a", "a"], np.zeros(2), [-1, -1], [True, True]):
         taxonomy = from_labels(labels)
         assert (taxonomy.tree.n_nodes, taxonomy.tree.labels.tolist()) == (1, [0, 0])
         assert taxonomy.predict(np.ones((1, 3))).tolist() == [0]
+    many = np.random.default_rng(0).permutation(np.arange(200_000) % 50_000)
+    np.testing.assert_array_equal(from_labels(many).tree.labels, many)
 
 
 @given(labels=st.lists(st.integers(-3, 5), min_size=1) | st.lists(st.text(), min_size=1))
-def test_labels_are_counted_as_numpy_does(labels):
+def test_labels_are_numbered_in_order(labels):
     expected = [sorted(set(labels)).index(label) for label in labels]
-    assert from_labels(labels).labels.tolist() == expected
-    assert from_labels(np.array(labels, dtype=object)).labels.tolist() == expected
+    assert from_labels(labels).tree.labels.tolist() == expected
+    assert from_labels(np.array(labels, dtype=object)).tree.labels.tolist() == expected
 
 
-class Unlike:
-    """Neither sorted nor hashed."""
-
-    __hash__ = None
-
-
-def test_what_are_no_labels(refused):
-    missing = [[1.0, np.nan], np.array([1.0, np.nan]), [1, None], ["a", None], ["a", np.nan]]
-    missing += [np.array(["a", float("nan")], dtype=object), pd.Series(["a", None])]
-    unlike = [[[1], [2, 3]], np.array([Unlike(), Unlike()]), [{}, {}]]
-    cases = [
-        ([], r"one entry at least, got shape \(0,\)"),
-        (np.zeros((3, 1)), r"one dimension .* got shape \(3, 1\)"),
-        *((labels, "one dimension") for labels in ([[1, 2], [3, 4]], 3, None, "text")),
-        *((labels, "missing") for labels in (*missing, pd.array([1, None], dtype="Int64"))),
-        (pd.Series(["a", pd.NA], dtype=object), "none missing"),
-        ([1, "a"], "one kind that can be hashed and sorted"),
-        *((labels, "one kind") for labels in unlike),
-        (np.array(["2024-01-01"], dtype="datetime64[D]"), r"not datetime64\[D\]"),
-        (np.zeros(3, complex), "not complex128"),
+def test_what_are_no_labels():
+    wrong_shapes = [[], np.zeros((3, 1)), [[1, 2], [3, 4]], 3, None, "text"]
+    missing = [
+        *([1.0, np.nan], np.array([1.0, np.nan]), [1, None], ["a", None], ["a", np.nan]),
+        *(np.array(["a", float("nan")], dtype=object), pd.Series(["a", None])),
+        *(pd.array([1, None], dtype="Int64"), pd.Series(["a", pd.NA], dtype=object)),
     ]
-    refused(from_labels, cases)
+    times = np.array(["2024-01-01"], dtype="datetime64[D]")
+    unsorted = [[1, "a"], [[1], [2, 3]], np.array([{}, {}]), times, np.zeros(3, complex)]
+    for labels in (*wrong_shapes, *missing, *unsorted):
+        with pytest.raises(ValueError, match=r"^labels must"):
+            from_labels(labels)
 
 
-def test_many_rows_and_labels():
-    labels = np.random.default_rng(0).integers(0, 50_000, 1_000_000)
-    labels[:50_000] = np.arange(50_000)
-    for kind in ("int", "str", "object"):
-        started = time.perf_counter()
-        taxonomy = from_labels(labels.astype(kind))
-        assert time.perf_counter() - started < 20  # far above what it takes: 0.2 to 1 second
-        assert taxonomy.tree.n_leaves == 50_000
-        if kind != "str":
-            np.testing.assert_array_equal(taxonomy.tree.labels, labels)
+# Linkages
 
 
 def normal(seed, n_rows=60, n_features=3):
@@ -113,17 +91,18 @@ def normal(seed, n_rows=60, n_features=3):
 
 def test_linkages_are_cut_as_scipy_and_sklearn_do():
     for method in ("single", "complete", "average", "weighted", "ward"):
-        for seed in range(3):
+        for seed in range(2):
             X = normal(seed)
             Z = sch.linkage(X, method)
-            assert len(np.unique(Z[:, 2])) == len(Z)
             taxonomy = from_linkage(Z)
             assert taxonomy.tree.n_leaves == 60
             assert taxonomy.tree.order.tolist() == sch.leaves_list(Z).tolist()
-            for n in range(1, 61):
+            for n in (1, 2, 7, 30, 60):
                 expected = sch.fcluster(Z, n, "maxclust")
                 assert adjusted_rand_score(taxonomy.cut(n), expected) == 1
-                assert adjusted_rand_score(from_linkage(Z, n).labels, expected) == 1
+                fewer, pruned = from_linkage(Z, n).tree, taxonomy.prune(n).tree
+                for name in ("order", "start", "stop", "parents", "birth", "leaves"):
+                    np.testing.assert_array_equal(getattr(fewer, name), getattr(pruned, name))
         for n in (1, 2, 7, 60) if method != "weighted" else ():
             expected = cluster.AgglomerativeClustering(n, linkage=method).fit(X).labels_
             assert adjusted_rand_score(taxonomy.cut(n), expected) == 1
@@ -131,43 +110,36 @@ def test_linkages_are_cut_as_scipy_and_sklearn_do():
 
 def test_a_known_linkage():
     Z = [[2, 0, 0.5, 2], [3, 1, 1.0, 2], [5, 4, 7.0, 4]]
-    taxonomy = from_linkage(Z)
-    assert taxonomy.tree.order.tolist() == [3, 1, 2, 0]
-    assert taxonomy.tree.parents.tolist() == [-1, 0, 0, 1, 1, 2, 2]
-    assert taxonomy.tree.birth.tolist() == [0, 1, 1, 2, 2, 3, 3]
-    assert [taxonomy.tree.rows(node).tolist() for node in range(3)] == [
-        [3, 1, 2, 0],
-        [3, 1],
-        [2, 0],
-    ]
-    np.testing.assert_array_equal(taxonomy.tree.score, [7, 1, 0.5, *[np.nan] * 4])
-    assert np.isnan(taxonomy.tree.objective).all()
-    two = from_linkage(Z, n_clusters=np.int64(2))
+    tree = from_linkage(Z).tree
+    assert tree.order.tolist() == [3, 1, 2, 0]
+    assert tree.parents.tolist() == [-1, 0, 0, 1, 1, 2, 2]
+    assert tree.birth.tolist() == [0, 1, 1, 2, 2, 3, 3]
+    assert [tree.rows(node).tolist() for node in range(3)] == [[3, 1, 2, 0], [3, 1], [2, 0]]
+    np.testing.assert_array_equal(tree.score, [7, 1, 0.5, *[np.nan] * 4])
+    assert np.isnan(tree.objective).all()
+    two = from_linkage(Z, n_clusters=np.int64(2)).tree
     np.testing.assert_array_equal(two.score, [7, np.nan, np.nan])
     assert two.order.tolist() == [3, 1, 2, 0]
-    whole = from_linkage(np.array([[1, 0, 3, 2]], dtype="uint8"))
+    whole = from_linkage(np.array([[1, 0, 3, 2]], dtype="uint8")).tree
     assert (whole.labels.tolist(), whole.score[0]) == ([1, 0], 3)
 
 
 @given(points=st.data())
-def test_merges_come_back(points):
-    """What a linkage made gives the same merges again, whatever the heights."""
-    n_rows = points.draw(st.integers(1, 12))
-    alive, Z = list(range(n_rows)), []
+def test_linkages_come_back(points):
+    """A linkage gives the same merges again, whatever the heights."""
+    n_rows = points.draw(st.integers(2, 12))
+    clusters, Z = list(range(n_rows)), []
     for step in range(n_rows - 1):
-        pair = [alive.pop(points.draw(st.integers(0, len(alive) - 1))) for _ in "ab"]
-        alive.append(n_rows + step)
-        Z.append([*pair, points.draw(st.floats(-1e9, 1e9)), 2])
-    Z = np.array(Z).reshape(-1, 4)
+        pair = [clusters.pop(points.draw(st.integers(0, len(clusters) - 1))) for _ in "ab"]
+        clusters.append(n_rows + step)
+        Z.append([*pair, points.draw(st.floats(0, 1e9)), 2])
+    Z = np.array(Z)
     taxonomy = from_linkage(Z)
-    np.testing.assert_array_equal(taxonomy.tree.score[taxonomy.tree.parents[1::2]], Z[::-1, 2])
-    if n_rows == 1:
-        assert taxonomy.tree.n_nodes == 1
-        return
+    tree = taxonomy.tree
+    np.testing.assert_array_equal(tree.score[tree.parents[1::2]], Z[::-1, 2])
     # Observation j of the new linkage is the leaf of row order[j].
-    ids = np.concatenate([taxonomy.tree.order, np.arange(n_rows, 2 * n_rows - 1)])
-    again = np.sort(ids[to_linkage(taxonomy)[:, :2].astype(int)], axis=1)
-    np.testing.assert_array_equal(again, np.sort(Z[:, :2], axis=1))
+    ids = np.concatenate([tree.order, np.arange(n_rows, 2 * n_rows - 1)])
+    np.testing.assert_array_equal(ids[to_linkage(taxonomy)[:, :2].astype(int)], Z[:, :2])
 
 
 def test_inversions_are_taken_in_the_order_of_merges():
@@ -176,8 +148,6 @@ def test_inversions_are_taken_in_the_order_of_merges():
         Z = sch.linkage(X, method)
         assert not sch.is_monotonic(Z)
         taxonomy = from_linkage(Z)
-        assert (np.diff(taxonomy.tree.score[taxonomy.tree.parents[1::2]]) > 0).any()
-        assert taxonomy.cut(2).tolist() in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
         for n_clusters in range(1, 7):  # join the two clusters of each merge, and see
             joined = [{row} for row in range(6)]
             for left, right in Z[: 6 - n_clusters, :2].astype(int):
@@ -188,44 +158,24 @@ def test_inversions_are_taken_in_the_order_of_merges():
                 assert set(np.flatnonzero(labels == label)) in joined
 
 
-@given(n_clusters=st.integers(1, 30), seed=st.integers(0, 5))
-def test_fewer_merges_are_a_pruned_tree(same, n_clusters, seed):
-    Z = sch.linkage(normal(seed, n_rows=30), "average")
-    taxonomy = from_linkage(Z, n_clusters)
-    pruned = from_linkage(Z).prune(n_clusters)
-    for name in ("order", "start", "stop", "parents", "birth", "leaves"):
-        np.testing.assert_array_equal(getattr(taxonomy, name), getattr(pruned, name))
-
-
-GOOD = np.array([[0, 1, 0.5, 2], [3, 2, 1.0, 3]])
-
-
-def put(row, column, value):
-    Z = GOOD.copy()
-    Z[row, column] = value
-    return Z
-
-
-def test_what_is_no_linkage(refused):
-    cases = [
-        (GOOD[:, :3], r"shape \(n_rows - 1, 4\).*linkage, got float64 of shape \(2, 3\)"),
-        *((Z, "shape") for Z in (GOOD.ravel(), [])),
-        *((GOOD.astype(kind), "numbers") for kind in (str, complex)),
-        *((Z, "finite") for Z in (put(0, 2, np.nan), put(0, 3, np.inf))),
-        *((put(0, 0, value), "cluster numbers") for value in (0.5, 1e300)),
-        (put(0, 0, -1), r"merge 0 is of clusters \[-1, 1\].* 0 to 2 exist: 3 rows"),
-        (put(0, 0, 3), r"merge 0 is of clusters \[3, 1\]"),
-        (put(1, 0, 4), r"merge 1 is of clusters \[4, 2\], but then only clusters 0 to 3 exist"),
-        (put(1, 0, 1), "cluster 1 is merged 2 times"),
-        (put(0, 1, 0), "cluster 0 is merged 2 times"),
-    ]
-    refused(from_linkage, cases)
-    cases = [(n, f"number of rows, 3, got {n}") for n in (0, -1, 4)]
-    refused(lambda n_clusters: from_linkage(GOOD, n_clusters), cases)
+def test_what_is_no_linkage():
+    Z = np.array([[0, 1, 0.5, 2], [3, 2, 1.0, 3]])
+    wrong = [Z[:, :3], Z.ravel(), [], Z.astype(str), Z.astype(complex), np.zeros((0, 4))]
+    for row, column, value in [
+        *((0, 2, np.nan), (0, 3, np.inf), (0, 2, -1.0), (0, 0, 0.5), (0, 0, 1e300)),
+        *((0, 0, -1), (0, 0, 3), (1, 0, 4), (1, 0, 1), (0, 1, 0)),
+    ]:
+        wrong.append(Z.copy())
+        wrong[-1][row, column] = value
+    for matrix in wrong:
+        with pytest.raises(ValueError, match=r"Z|[Ll]inkage"):
+            from_linkage(matrix)
+    for n_clusters in (0, -1, 4):
+        with pytest.raises(ValueError, match=f"n_clusters .* got {n_clusters}"):
+            from_linkage(Z, n_clusters)
     with pytest.raises(TypeError):
-        from_linkage(GOOD, 2.0)
-    assert from_linkage(np.zeros((0, 4))).n_leaves == 1
-    assert from_linkage(GOOD, 1).n_nodes == 1
+        from_linkage(Z, 2.0)
+    assert from_linkage(Z, 1).tree.n_nodes == 1
 
 
 def test_large_linkages():
@@ -236,17 +186,16 @@ def test_large_linkages():
     oldest = np.stack([2 * steps, 2 * steps + 1], axis=1)  # the two oldest each time
     for pairs, height in ((chain, n - 1), (oldest, 15)):
         Z = np.column_stack([pairs, steps, steps]).astype(float)
-        started = time.perf_counter()
-        taxonomy, full = from_linkage(Z, n_clusters=50), from_linkage(Z)
-        assert time.perf_counter() - started < 10  # far above what it takes: 0.1 seconds
-        assert (taxonomy.tree.n_leaves, full.n_leaves, full.height) == (50, n, height)
-        np.testing.assert_array_equal(taxonomy.tree.labels, full.cut(50))
+        fewer, full = from_linkage(Z, n_clusters=50).tree, from_linkage(Z).tree
+        assert (fewer.n_leaves, full.n_leaves, full.height) == (50, n, height)
+        np.testing.assert_array_equal(fewer.labels, full.cut(50))
 
 
-# Clusterers.
+# Clusterers
 
 LINKAGES = ("ward", "complete", "average", "single")
 DTYPES = ("float32", "float64")
+STRATEGIES = ("biggest_inertia", "largest_cluster")
 
 
 def blobs(seed=0, dtype="float64", n_rows=300):
@@ -254,22 +203,20 @@ def blobs(seed=0, dtype="float64", n_rows=300):
     return X.astype(dtype)
 
 
-def new_rows(dtype="float64"):
-    return np.random.default_rng(99).uniform(-15, 15, (2000, 4)).astype(dtype)
-
-
-def agree(taxonomy, model, X):
-    """Compare predictions, but for rows between two centres, where rounding decides."""
+def assert_same_predictions(taxonomy, model, shift=0):
+    """Compare predictions, but for rows between two centers, where rounding decides."""
+    dtype = taxonomy.tree.rules[0].dtype
+    X = np.random.default_rng(99).uniform(-15, 15, (2000, 4)).astype(dtype) + dtype.type(shift)
     ours, theirs = taxonomy.predict(X), model.predict(X)
-    assert (ours != theirs).mean() <= (0.001 if X.dtype == np.float32 else 0)
+    assert (ours != theirs).mean() <= (0.001 if dtype == np.float32 else 0)
     assert len(np.unique(theirs)) == model.n_clusters
 
 
-def same_clusters(taxonomy, model):
+def have_same_clusters(taxonomy, model):
     return adjusted_rand_score(taxonomy.tree.labels, model.labels_) == 1
 
 
-def test_our_own_have_one():
+def test_estimators_of_taxarbor():
     for model in (Taxarbor(5, random_state=0), HMMC(3, random_state=0)):
         assert from_sklearn(model.fit(blobs())) is model.taxonomy_
 
@@ -281,68 +228,55 @@ def test_agglomerative_clustering():
             model = cluster.AgglomerativeClustering(n_clusters, linkage=linkage).fit(X)
             taxonomy = from_sklearn(model)
             assert taxonomy.tree.n_leaves == n_clusters
-            assert same_clusters(taxonomy, model)
+            assert have_same_clusters(taxonomy, model)
             assert np.isnan(taxonomy.tree.score).all()
             for fewer in (1, max(n_clusters // 2, 1)):
                 other = cluster.AgglomerativeClustering(fewer, linkage=linkage).fit(X)
-                assert same_clusters(taxonomy.prune(fewer), other)
+                assert have_same_clusters(taxonomy.prune(fewer), other)
 
 
 def test_agglomerative_clustering_with_distances():
     model = cluster.AgglomerativeClustering(None, distance_threshold=20.0).fit(blobs())
     taxonomy = from_sklearn(model)
-    assert taxonomy.tree.n_leaves == model.n_clusters_ > 2
-    assert same_clusters(taxonomy, model)
-    heights = taxonomy.tree.score[taxonomy.tree.parents[1::2]]
-    np.testing.assert_array_equal(heights, model.distances_[::-1][: taxonomy.tree.n_splits])
-    assert (heights >= 20).all()
+    tree = taxonomy.tree
+    assert tree.n_leaves == model.n_clusters_ > 2
+    assert have_same_clusters(taxonomy, model)
+    heights = tree.score[tree.parents[1::2]]
+    np.testing.assert_array_equal(heights, model.distances_[::-1][: tree.n_splits])
     model.set_params(n_clusters=4, distance_threshold=None).fit(blobs(n_rows=100))
     assert len(model.distances_) == 299  # scikit-learn does not clear them
-    assert np.isnan(from_sklearn(model).score).all()
+    assert np.isnan(from_sklearn(model).tree.score).all()
 
 
 def test_agglomerative_clustering_of_a_graph():
     """Of several components scikit-learn makes one, so that the tree is whole."""
-    for n_components in (1, 2):
+    for n_components, linkage in itertools.product((1, 2), LINKAGES):
         X = blobs()
         X[150:] += 1000 * (n_components - 1)
         graph = kneighbors_graph(X, 12)
-        for linkage in LINKAGES:
-            model = cluster.AgglomerativeClustering(5, linkage=linkage, connectivity=graph)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model.fit(X)
-            assert (model.n_connected_components_ > 1) == (n_components > 1)
-            taxonomy = from_sklearn(model)
-            assert taxonomy.tree.n_leaves == 5
-            assert same_clusters(taxonomy, model)
-
-
-def test_a_tree_that_stopped_early_is_refused():
-    X = blobs()
-    for full in (False, "auto"):
-        model = cluster.AgglomerativeClustering(
-            120, connectivity=kneighbors_graph(X, 40), compute_full_tree=full
-        ).fit(X)
-        with pytest.raises(ValueError, match=r"180 of 299 merges.* compute_full_tree=True"):
-            from_sklearn(model)
-        model.set_params(compute_full_tree=True).fit(X)
-        assert same_clusters(from_sklearn(model), model)
-
-
-STRATEGIES = ("biggest_inertia", "largest_cluster")
+        model = cluster.AgglomerativeClustering(5, linkage=linkage, connectivity=graph)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X)
+        assert (model.n_connected_components_ > 1) == (n_components > 1)
+        assert have_same_clusters(from_sklearn(model), model)
+    graph = kneighbors_graph(blobs(), 40)
+    model = cluster.AgglomerativeClustering(120, connectivity=graph, compute_full_tree=False)
+    with pytest.raises(ValueError, match="compute_full_tree=True"):
+        from_sklearn(model.fit(blobs()))
+    model.set_params(compute_full_tree=True).fit(blobs())
+    assert have_same_clusters(from_sklearn(model), model)
 
 
 def test_bisecting_k_means():
-    for strategy, dtype, seed in itertools.product(STRATEGIES, DTYPES, range(4)):
+    for strategy, dtype, seed in itertools.product(STRATEGIES, DTYPES, range(2)):
         X = blobs(seed, dtype) + np.float32(100)
         model = cluster.BisectingKMeans(9, bisecting_strategy=strategy, random_state=seed)
         taxonomy = from_sklearn(model.fit(X))
         np.testing.assert_array_equal(taxonomy.tree.labels, model.labels_)
         assert taxonomy.tree.n_splits == 8
         assert taxonomy.tree.rules[0].dtype == dtype
-        agree(taxonomy, model, X)
-        agree(taxonomy, model, new_rows(dtype) + np.float32(100))
+        assert_same_predictions(taxonomy, model, shift=100)
     X = sparse.random_array((200, 8), density=0.3, rng=np.random.default_rng(0), format="csr")
     model = cluster.BisectingKMeans(5, random_state=0).fit(X)
     taxonomy = from_sklearn(model)
@@ -352,64 +286,55 @@ def test_bisecting_k_means():
 
 def test_bisections_are_in_the_order_they_were_made():
     """A fit with fewer clusters stops earlier, with the same numbers drawn until then."""
-    X = blobs(n_rows=120)
-    for strategy in STRATEGIES:
-        model = cluster.BisectingKMeans(12, bisecting_strategy=strategy, random_state=3)
+    equal_scores = np.concatenate([np.arange(8.0), 100 + np.arange(8.0)])[:, None]
+    for X, strategy in itertools.product((blobs(n_rows=120), equal_scores), STRATEGIES):
+        model = cluster.BisectingKMeans(7, bisecting_strategy=strategy, random_state=3)
         taxonomy = from_sklearn(model.fit(X))
-        for n_clusters in range(1, 13):
+        for n_clusters in range(1, 8):
             smaller = model.set_params(n_clusters=n_clusters).fit(X)
             np.testing.assert_array_equal(taxonomy.cut(n_clusters), smaller.labels_)
             pruned, other = taxonomy.prune(n_clusters), from_sklearn(smaller)
-            np.testing.assert_array_equal(pruned.parents, other.parents)
-            np.testing.assert_array_equal(pruned.score, other.score)
+            np.testing.assert_array_equal(pruned.tree.parents, other.tree.parents)
+            np.testing.assert_array_equal(pruned.tree.score, other.tree.score)
             np.testing.assert_array_equal(pruned.predict(X), other.predict(X))
-        assert np.isnan(taxonomy.tree.score[0])
         if strategy == "largest_cluster":
             np.testing.assert_array_equal(taxonomy.tree.score[1:], taxonomy.tree.sizes[1:])
-    X = np.concatenate([np.arange(8.0), 100 + np.arange(8.0)])[:, None]  # equal scores
-    model = cluster.BisectingKMeans(7, bisecting_strategy="largest_cluster", random_state=0)
-    taxonomy = from_sklearn(model.fit(X))
-    for n_clusters in range(1, 8):
-        smaller = model.set_params(n_clusters=n_clusters).fit(X)
-        np.testing.assert_array_equal(taxonomy.cut(n_clusters), smaller.labels_)
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
-def test_bisections_of_equal_rows():
+def test_bisections_of_duplicates():
     """Then k-means leaves a side empty, and there is no node for it."""
     X = np.repeat([[0.0, 0.0], [5.0, 5.0]], 10, axis=0)
     model = cluster.BisectingKMeans(4, bisecting_strategy="largest_cluster", random_state=0)
     taxonomy = from_sklearn(model.fit(X))
     assert taxonomy.tree.n_leaves == len(np.unique(model.labels_)) == 2
-    assert same_clusters(taxonomy, model)
+    assert have_same_clusters(taxonomy, model)
     np.testing.assert_array_equal(taxonomy.predict(X), taxonomy.tree.labels)
     alone = cluster.BisectingKMeans(2, random_state=0).fit(np.ones((5, 2)))
-    assert from_sklearn(alone).n_nodes == 1
+    assert from_sklearn(alone).tree.n_nodes == 1
 
 
 def test_bisecting_k_means_of_another_version():
     model = cluster.BisectingKMeans(3, random_state=0).fit(blobs())
     for holder, name in ((model._bisecting_tree, "right"), (model, "_bisecting_tree")):
         delattr(holder, name)
-        with pytest.raises(ValueError, match=r"BisectingKMeans of this version .*from_labels"):
+        with pytest.raises(ValueError, match="from_labels"):
             from_sklearn(model)
 
 
 def test_k_means():
     kinds = cluster.KMeans, cluster.MiniBatchKMeans
-    for kind, dtype, seed in itertools.product(kinds, DTYPES, range(3)):
-        X = blobs(seed, dtype)
-        model = kind(7, n_init=2, random_state=seed).fit(X)
+    for kind, dtype in itertools.product(kinds, DTYPES):
+        model = kind(7, n_init=2, random_state=0).fit(blobs(dtype=dtype))
         taxonomy = from_sklearn(model)
         np.testing.assert_array_equal(taxonomy.tree.labels, model.labels_)
         assert taxonomy.tree.parents.tolist() == [-1] + [0] * 7
         assert taxonomy.tree.rules[0].dtype == dtype
-        agree(taxonomy, model, X)
-        agree(taxonomy, model, new_rows(dtype))
+        assert_same_predictions(taxonomy, model)
     taxonomy = from_sklearn(cluster.KMeans(1, n_init=1).fit(blobs()))
     assert taxonomy.tree.n_nodes == 1
     assert taxonomy.predict(blobs()).tolist() == [0] * 300
-    # Clusters without rows are left out.
+    # Clusters without rows are excluded.
     centers = np.array([[0.0], [50.0], [10.0]])
     fitted = SimpleNamespace(cluster_centers_=centers, labels_=np.array([0, 2, 2, 0]))
     taxonomy = from_sklearn(fitted)
@@ -417,22 +342,22 @@ def test_k_means():
     assert taxonomy.predict([[1.0], [9.0], [60.0]]).tolist() == [0, 1, 1]
 
 
-def test_other_centres_that_rows_go_to():
+def test_other_clusterers_with_centers():
     X = blobs(n_rows=100)
-    for model in (cluster.MeanShift(bandwidth=6), cluster.AffinityPropagation(random_state=0)):
-        taxonomy = from_sklearn(model.fit(X))
-        assert taxonomy.tree.n_leaves > 1
-        np.testing.assert_array_equal(taxonomy.tree.labels, model.labels_)
-        np.testing.assert_array_equal(taxonomy.predict(X), model.predict(X))
     whole = np.round(X).astype(int)
-    for data in (whole, sparse.csr_array(whole.astype(float))):
-        model = cluster.AffinityPropagation(random_state=0).fit(data)
-        taxonomy = from_sklearn(model)
+    affinity = cluster.AffinityPropagation(random_state=0)
+    for model, data in [
+        *((cluster.MeanShift(bandwidth=6), X), (affinity, X), (affinity, whole)),
+        (affinity, sparse.csr_array(whole.astype(float))),
+    ]:
+        taxonomy = from_sklearn(model.fit(data))
+        assert taxonomy.tree.n_leaves > 1
         assert taxonomy.tree.rules[0].dtype == np.float64
-        np.testing.assert_array_equal(taxonomy.predict(whole), model.predict(data))
+        np.testing.assert_array_equal(taxonomy.tree.labels, model.labels_)
+        np.testing.assert_array_equal(taxonomy.predict(data), model.predict(data))
 
 
-def test_centres_that_are_no_rule():
+def test_centers_that_are_no_rule():
     no_labels = [np.array(labels) for labels in ([0, 1, -1], [0, 1, 2], ["a", "b", "b"])]
     no_centers = [np.zeros((0, 2)), np.zeros(2), None, [["a"], ["b"]]]
     for changes in [
@@ -441,20 +366,17 @@ def test_centres_that_are_no_rule():
         *({"cluster_centers_": centers} for centers in no_centers),
     ]:
         values = {"labels_": np.array([0, 1, 1]), "cluster_centers_": np.eye(2)} | changes
-        taxonomy = from_sklearn(SimpleNamespace(**values))
-        assert taxonomy.tree.rules == (None,) * taxonomy.tree.n_nodes
+        tree = from_sklearn(SimpleNamespace(**values)).tree
+        assert tree.rules == (None,) * tree.n_nodes
         codes = np.unique(values["labels_"], return_inverse=True)[1]
-        np.testing.assert_array_equal(taxonomy.tree.labels, codes)
+        np.testing.assert_array_equal(tree.labels, codes)
 
 
 def test_labels_are_enough():
     X = blobs()
     for model in (
-        cluster.DBSCAN(eps=2),
-        cluster.HDBSCAN(copy=True),
-        cluster.OPTICS(),
-        cluster.SpectralClustering(4, random_state=0),
-        cluster.Birch(n_clusters=4),
+        *(cluster.DBSCAN(eps=2), cluster.HDBSCAN(copy=True), cluster.OPTICS()),
+        *(cluster.SpectralClustering(4, random_state=0), cluster.Birch(n_clusters=4)),
         cluster.MeanShift(bandwidth=3, cluster_all=False),
     ):
         taxonomy = from_sklearn(model.fit(X))
@@ -465,35 +387,35 @@ def test_labels_are_enough():
             taxonomy.predict(X)
 
 
-def test_names_of_columns(same):
+def test_names_of_columns():
     frame = pd.DataFrame(blobs(), columns=["a", "b", "c", "d"])
     for model in (
-        cluster.KMeans(3, n_init=1),
-        cluster.BisectingKMeans(3),
-        cluster.AgglomerativeClustering(3),
-        cluster.HDBSCAN(copy=True),
+        *(cluster.KMeans(3, n_init=1), cluster.BisectingKMeans(3)),
+        *(cluster.AgglomerativeClustering(3), cluster.HDBSCAN(copy=True)),
     ):
         taxonomy = from_sklearn(model.fit(frame))
-        assert (taxonomy.feature_names, taxonomy.n_features) == (["a", "b", "c", "d"], 4)
+        assert (taxonomy.feature_names, taxonomy.n_features) == (("a", "b", "c", "d"), 4)
         if taxonomy.tree.rules[0]:
-            with pytest.raises(ValueError, match="in another order"):
+            with pytest.raises(ValueError, match="order"):
                 taxonomy.predict(frame[["b", "a", "c", "d"]])
 
 
 def test_what_is_not_fitted_and_what_is_no_clusterer():
     X = blobs()
-    kinds = (cluster.KMeans, cluster.AgglomerativeClustering, cluster.BisectingKMeans, HMMC)
-    for kind in kinds:
-        with pytest.raises(NotFittedError, match="not fitted yet"):
+    for kind in (
+        cluster.KMeans,
+        cluster.AgglomerativeClustering,
+        cluster.BisectingKMeans,
+        HMMC,
+    ):
+        with pytest.raises(NotFittedError):
             from_sklearn(kind())
-    for model in (PCA().fit(X), GaussianMixture(2).fit(X)):
+    pipeline = make_pipeline(StandardScaler(), cluster.KMeans(3, n_init=1)).fit(X)
+    for model in (PCA().fit(X), GaussianMixture(2).fit(X), pipeline):
         with pytest.raises(ValueError, match=rf"{type(model).__name__} has no labels_"):
             from_sklearn(model)
-    pipeline = make_pipeline(StandardScaler(), cluster.KMeans(3, n_init=1)).fit(X)
-    with pytest.raises(ValueError, match=r"Pipeline has no labels_.*last step"):
-        from_sklearn(pipeline)
-    assert from_sklearn(pipeline[-1]).n_leaves == 3
-    with pytest.raises(ValueError, match="clusters columns, not rows"):
+    assert from_sklearn(pipeline[-1]).tree.n_leaves == 3
+    with pytest.raises(ValueError, match="columns, not rows"):
         from_sklearn(cluster.FeatureAgglomeration(2).fit(X))
     for nothing in (None, 3, X, cluster.KMeans):
         with pytest.raises(TypeError, match=r"estimator|class"):
@@ -503,4 +425,4 @@ def test_what_is_not_fitted_and_what_is_no_clusterer():
 def test_sklearn_cluster_is_not_loaded(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("sklearn.cluster")]:
         monkeypatch.setitem(sys.modules, name, None)
-    assert from_sklearn(SimpleNamespace(labels_=[1, 0])).n_leaves == 2
+    assert from_sklearn(SimpleNamespace(labels_=[1, 0])).tree.n_leaves == 2

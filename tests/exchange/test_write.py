@@ -1,17 +1,19 @@
-"""Frames, graphs, linkages, Newick and DOT, read back where something reads them."""
+"""Frames, JSON, linkages, Newick and DOT, read back where something reads them."""
 
+import json
 import re
 import sys
+from dataclasses import replace
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.cluster import taxonomy as sch
+from scipy.cluster import hierarchy as sch
 from sklearn.metrics import adjusted_rand_score
 
-from taxarbor.exchange import to_dot, to_frame, to_linkage, to_networkx, to_newick
+from taxarbor import Taxarbor, Taxonomy, exchange
+from taxarbor.exchange import from_linkage, to_dot, to_frame, to_json, to_linkage, to_newick
 from taxarbor.tree import LinearRule, TreeBuilder
 
 HOSTILE = [
@@ -19,6 +21,7 @@ HOSTILE = [
     *("a_b, (c); [d]:{e}", "back\\slash\\", "&lt;&amp;", "nul\0tab\t", "\ud800", ""),
     "</script>",
 ]
+STABILITY = ["n_recovered", "n_separated", "n_rule_recovered", "left_out", "is_stable"]
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +31,28 @@ def hostile():
     builder = TreeBuilder(P)
     builder.add_split(0, np.arange(P), LinearRule(np.eye(P), np.zeros(P)))
     builder.refuse(1, 'because "\n')
-    return builder.freeze(feature_names=HOSTILE)
+    return Taxonomy(builder.freeze(feature_names=HOSTILE))
+
+
+def test_a_fitted_model_is_written_as_its_taxonomy(known):
+    model = Taxarbor()
+    model.taxonomy_ = known
+    for name in exchange.__all__:
+        if name.startswith("to_"):
+            write = getattr(exchange, name)
+            assert str(write(model)) == str(write(known))
+            with pytest.raises(TypeError, match="list"):
+                write([1, 2])
+
+
+# Frames
 
 
 def test_frame(known, assessed):
     frame = to_frame(known, n_top=1)
     assert frame.columns.tolist() == [
         *("node", "parent", "depth", "birth", "n_rows", "is_leaf", "leaf", "score"),
-        *("objective", "n_features_used", "top_features"),
-        *("n_recovered", "apart", "n_rule_recovered", "left_out", "is_stable", "note"),
+        *("objective", "n_features_used", "top_features", *STABILITY, "note"),
     ]
     assert frame["node"].tolist() == list(range(6))
     assert frame["parent"].tolist() == [-1, 0, 0, 0, 2, 2]
@@ -48,14 +64,11 @@ def test_frame(known, assessed):
     assert frame["top_features"].tolist() == ["", *words]
     assert frame["note"].tolist()[1] == "too few rows"
     for name in ("score", "birth", "depth", "objective"):
-        np.testing.assert_array_equal(frame[name], getattr(known, name))
-    trust = ["n_recovered", "apart", "n_rule_recovered", "is_stable"]
-    assert frame[trust].isna().all().all()
+        np.testing.assert_array_equal(frame[name], getattr(known.tree, name))
+    assert frame[STABILITY].isna().all().all()
     frame = to_frame(assessed)
-    for name in trust:
-        assert frame[name].tolist() == getattr(assessed.stability, name).tolist()
-    np.testing.assert_array_equal(frame["left_out"], assessed.stability.left_out)
-    assert frame["is_stable"].tolist() == [True, True, True, False, False, False]
+    for name in STABILITY:
+        np.testing.assert_array_equal(frame[name], getattr(assessed.stability, name))
 
 
 def test_a_tree_without_rules_in_all_forms(known, bare):
@@ -66,56 +79,109 @@ def test_a_tree_without_rules_in_all_forms(known, bare):
     assert frame.drop(columns=named).equals(whole.drop(columns=named))
     assert to_newick(bare) == to_newick(known)
     assert r'  1 [label="c0\n3 rows"];' in to_dot(bare).splitlines()
-    assert nx.utils.edges_equal(to_networkx(bare).edges, to_networkx(known).edges)
     for taxonomy in (bare, known):
-        assert to_linkage(taxonomy).tolist() == [[1, 2, 1, 2], [0, 4, 2, 3], [3, 5, 2, 4]]
+        assert to_linkage(taxonomy).tolist() == [[1, 2, 1, 2], [0, 4, 2, 3], [5, 3, 2, 4]]
 
 
 def test_a_missing_extra_is_named(known, monkeypatch):
-    for write, module in ((to_frame, "pandas"), (to_networkx, "networkx")):
-        monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(ImportError, match=f"{write.__name__} needs {module}: pip install"):
-            write(known)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas"):
+        to_frame(known)
+
+
+# JSON
+
+
+def strict(text):
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    return json.loads(text, parse_constant=refuse)
 
 
 @given(data=st.data())
-def test_networkx_graphs_are_trees(trees, data):
-    taxonomy = data.draw(trees)
-    graph = to_networkx(taxonomy)
-    assert nx.is_arborescence(graph)
-    assert graph.number_of_nodes() == taxonomy.tree.n_nodes
-    for node, values in graph.nodes(data=True):
-        assert tuple(graph.successors(node)) == taxonomy.tree.children(node)
-        assert values["n_rows"] == taxonomy.tree.sizes[node]
-        assert values["depth"] == nx.shortest_path_length(graph, 0, node)
-        assert all(type(value) in (int, float, str, bool) for value in values.values())
+def test_any_taxonomy_is_strict_json(taxonomies, data):
+    taxonomy = data.draw(taxonomies)
+    tree, document = taxonomy.tree, strict(to_json(taxonomy))
+    assert document["order"] == tree.order.tolist()
+    for node, values in enumerate(document["nodes"]):
+        assert values["id"] == node
+        assert values["parent"] == tree.parent(node)
+        assert values["children"] == list(tree.children(node))
+        rule = tree.rules[node]
+        assert (values["rule"] is None) == (rule is None)
+        if rule is not None:
+            used = values["rule"]["features"]
+            assert used == rule.features.tolist()
+            np.testing.assert_array_equal(values["rule"]["weights"], rule.weights[:, used])
+            np.testing.assert_array_equal(values["rule"]["center"], rule.center)
+            np.testing.assert_array_equal(values["rule"]["offsets"], rule.offsets)
+            assert values["rule"]["targets"] == list(tree.frontier(node))
+        if taxonomy.means is not None:
+            np.testing.assert_array_equal(values["mean"], taxonomy.means[node])
+
+
+def test_json_has_all_that_is_known(known, bare, assessed):
+    document = strict(to_json(known))
+    assert (document["format"], document["version"]) == ("taxarbor", 1)
+    assert document["feature_names"] == ["a", "b"]
+    root, leaf = document["nodes"][:2]
+    assert root["rule"]["features"] == [0, 1]
+    assert root["info"]["status"] == "converged"
+    assert (leaf["score"], leaf["note"], leaf["mean"]) == (None, "too few rows", None)
+    assert {node["rule"] for node in strict(to_json(bare))["nodes"]} == {None}
+    two_values = [[0.0, 1.0], [np.nan, np.nan]]
+    document = strict(to_json(replace(assessed, two_values=two_values)))
+    assert document["two_values"] == [[0.0, 1.0], [None, None]]
+    stability = document["stability"]
+    assert stability["n_refits"] == 20
+    assert stability["n_recovered"] == [20, 18, 20, 16, 3, 2]
+    assert stability["n_feature_recovered"] == [[20, 20], [], [20], [], [], []]
+    assert stability["left_out"] == [0.83, 0.9, 0.95, 0.75, None, 0.5]
+    assert stability["curve"]["stability"] == [1.0, None, 0.2, 0.1]
+    assert document["made_by"] == {"estimator": "Taxarbor", "C": "inf"}
+
+
+def test_json_files(known, bare, hostile, chain, tmp_path):
+    path = tmp_path / "tree.json"
+    for taxonomy in (known, bare, hostile, chain, Taxonomy(TreeBuilder(2).freeze())):
+        text = to_json(taxonomy, path)
+        assert path.read_text("ascii") == text
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# Linkages
 
 
 @given(data=st.data())
-def test_linkages_cut_as_the_tree_does(trees, data):
-    taxonomy = data.draw(trees)
-    if taxonomy.tree.n_leaves == 1:
+def test_linkages_cut_as_the_tree_does(taxonomies, data):
+    taxonomy = data.draw(taxonomies)
+    tree = taxonomy.tree
+    if tree.n_leaves == 1:
         with pytest.raises(ValueError, match="two leaves"):
             to_linkage(taxonomy)
         return
     Z = to_linkage(taxonomy)
-    assert Z.shape == (taxonomy.tree.n_leaves - 1, 4)
+    assert Z.shape == (tree.n_leaves - 1, 4)
     assert sch.is_valid_linkage(Z, throw=True)
     assert sch.is_monotonic(Z)
-    assert set(Z[:, 2]) == set(range(1, taxonomy.tree.n_splits + 1))
-    assert Z[-1, 3] == taxonomy.tree.n_leaves
-    for n in range(1, taxonomy.tree.n_leaves + 1):
+    assert set(Z[:, 2]) == set(range(1, tree.n_splits + 1))
+    assert Z[-1, 3] == tree.n_leaves
+    assert sch.leaves_list(Z).tolist() == list(range(tree.n_leaves))
+    for n in range(1, tree.n_leaves + 1):
         leaf_clusters = sch.fcluster(Z, n, criterion="maxclust")
-        assert adjusted_rand_score(taxonomy.cut(n), leaf_clusters[taxonomy.tree.labels]) == 1
+        assert adjusted_rand_score(taxonomy.cut(n), leaf_clusters[tree.labels]) == 1
+    np.testing.assert_array_equal(to_linkage(from_linkage(Z))[:, :2], Z[:, :2])
 
 
 def test_deep_trees_in_all_forms(chain):
-    assert nx.dag_longest_path_length(to_networkx(chain)) == 3000
     Z = to_linkage(chain)
     assert sch.is_valid_linkage(Z, throw=True)
-    assert sch.is_monotonic(Z)
     assert parse_newick(to_newick(chain))[-1] == ("c3000", 3000)
     assert to_dot(chain).count("->") == 6000
+
+
+# Newick and DOT
 
 
 def parse_newick(text):
@@ -123,23 +189,23 @@ def parse_newick(text):
     tokens = re.findall(r"'(?:[^']|'')*'|[(),;]|[^(),;']+", text)
     assert "".join(tokens) == text
     assert tokens[-1] == ";"
-    found, depth = [], 0
+    names, depth = [], 0
     for token in tokens[:-1]:
         if token in "()":
             depth += 1 if token == "(" else -1
         elif token != ",":
             quoted = token.startswith("'")
-            found.append((token[1:-1].replace("''", "'") if quoted else token, depth))
+            names.append((token[1:-1].replace("''", "'") if quoted else token, depth))
     assert depth == 0
-    return found
+    return names
 
 
 def test_newick(known, hostile):
     assert to_newick(known) == "(c0,(c1,c2),c3);"
     assert to_newick(known, ["a b", "it's", "ok", "x_y"]) == "('a b',('it''s',ok),'x_y');"
-    assert to_newick(TreeBuilder(2).freeze()) == "c0;"
+    assert to_newick(Taxonomy(TreeBuilder(2).freeze())) == "c0;"
     for write in (to_newick, to_dot):
-        with pytest.raises(ValueError, match="got 1 names for 4 leaves"):
+        with pytest.raises(ValueError, match="1 names for 4 leaves"):
             write(known, ["a"])
     text = to_newick(hostile, HOSTILE)
     assert "\n" not in text
@@ -149,12 +215,10 @@ def test_newick(known, hostile):
 
 
 @given(data=st.data())
-def test_newick_gives_each_leaf_its_depth(trees, data):
-    taxonomy = data.draw(trees)
-    expected = [
-        (f"c{label}", taxonomy.tree.depth[leaf])
-        for label, leaf in enumerate(taxonomy.tree.leaves)
-    ]
+def test_newick_gives_each_leaf_its_depth(taxonomies, data):
+    taxonomy = data.draw(taxonomies)
+    leaves = enumerate(taxonomy.tree.leaves)
+    expected = [(f"c{label}", taxonomy.tree.depth[leaf]) for label, leaf in leaves]
     assert parse_newick(to_newick(taxonomy)) == expected
 
 
@@ -176,6 +240,6 @@ def test_dot(known, hostile, assessed):
     text = to_dot(hostile, HOSTILE)
     lines = text.splitlines()
     assert all(DOT_LINE.fullmatch(line) for line in lines)
-    assert len(lines) == 3 + hostile.n_nodes + hostile.n_nodes - 1
+    assert len(lines) == 3 + hostile.tree.n_nodes + hostile.tree.n_nodes - 1
     text.encode("utf-8")
     assert "&amp;lt;&amp;amp;" in text

@@ -1,8 +1,7 @@
-"""Trees to and from other forms: frames, graphs, linkages, text formats, scikit-learn."""
+"""Trees to and from other forms: frames, linkages, text formats, scikit-learn."""
 
-from taxarbor.exchange._json import to_json
 from taxarbor.exchange._read import from_labels, from_linkage, from_sklearn
-from taxarbor.exchange._write import to_dot, to_frame, to_linkage, to_networkx, to_newick
+from taxarbor.exchange._write import to_dot, to_frame, to_json, to_linkage, to_newick
 
 __all__ = [
     "from_labels",
@@ -12,6 +11,5 @@ __all__ = [
     "to_frame",
     "to_json",
     "to_linkage",
-    "to_networkx",
     "to_newick",
 ]

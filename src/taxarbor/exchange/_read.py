@@ -1,7 +1,7 @@
-"""Trees from what others left behind: labels, records of merges, clusterers of scikit-learn.
+"""Trees from labels, linkage matrices and fitted clusterers of scikit-learn.
 
-Labels and merges do not say how to place new rows, so these trees have no rules. Estimators
-are told apart by their attributes, as importing ``sklearn.cluster`` takes long.
+Labels and merges do not say where new rows go, so these trees have no rules. Estimators are
+recognized by their attributes, as importing ``sklearn.cluster`` takes long.
 """
 
 import heapq
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from taxarbor._errors import InputError
+from taxarbor._frames import is_gap
 from taxarbor._types import Array, IndexArray
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
@@ -47,7 +48,7 @@ def from_labels(labels: ArrayLike) -> Taxonomy:
 
 
 def _one_split(codes: IndexArray, centers: Array | None = None) -> Tree:
-    """Return a root and its leaves, to which the nearest of the centres, if any, send rows."""
+    """Return a root and its leaves, to which the nearest of the centers, if any, send rows."""
     builder = TreeBuilder(len(codes))
     if codes.any():
         builder.add_split(0, codes, None if centers is None else LinearRule.nearest(centers))
@@ -64,15 +65,15 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
     Parameters
     ----------
     Z : array of shape (n_rows - 1, 4)
-        Row ``i`` says which two clusters make up cluster ``n_rows + i``, the first of them
-        on the left, and at which height. The last column is not used.
+        Row ``i`` has the two clusters that make up cluster ``n_rows + i``, the left one first,
+        and the height of the merge. The last column is not used.
     n_clusters : int, optional
         Number of leaves. By default each row is one.
 
     Raises
     ------
     ValueError
-        If Z is no linkage matrix, or n_clusters is not between 1 and n_rows.
+        If Z is not a valid linkage matrix, or n_clusters is not between 1 and n_rows.
 
     Examples
     --------
@@ -84,26 +85,28 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
     >>> from_linkage(Z, n_clusters=2).tree.labels
     array([1, 0, 1, 1])
     """
+    from scipy.cluster.hierarchy import is_valid_linkage  # takes long
+
     matrix = np.asarray(Z)
-    if matrix.ndim != 2 or matrix.shape[1] != 4 or matrix.dtype.kind not in "iuf":
+    if matrix.dtype.kind not in "iuf" or not np.isfinite(matrix).all():
         raise InputError(
-            "Z must hold numbers in the shape (n_rows - 1, 4), as returned by "
-            f"scipy.cluster.hierarchy.linkage, got {matrix.dtype} of shape {matrix.shape}"
+            "Z must hold finite numbers, as scipy.cluster.hierarchy.linkage returns"
         )
-    if not np.isfinite(matrix).all():
-        raise InputError("Z must be finite, got NaN or infinity")
-    with np.errstate(invalid="ignore"):  # what is too large comes out different
-        pairs = matrix[:, :2].astype(np.intp)
+    matrix = matrix.astype(np.float64)
+    try:
+        is_valid_linkage(matrix, throw=True, name="Z")
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    pairs = matrix[:, :2].astype(np.intp)
     if (pairs != matrix[:, :2]).any():
-        raise InputError("the first two columns of Z must hold cluster numbers, got others")
-    return Taxonomy(_from_merges(pairs, matrix[:, 2].astype(np.float64), n_clusters))
+        raise InputError("the first two columns of Z must hold cluster numbers, got fractions")
+    return Taxonomy(_from_merges(pairs, matrix[:, 2], n_clusters))
 
 
 def _from_merges(
     pairs: IndexArray, heights: NDArray[np.float64], n_clusters: SupportsIndex | None
 ) -> Tree:
     """Return the tree of the last merges, each of the two clusters in a row of ``pairs``."""
-    _check_merges(pairs)
     n_rows = len(pairs) + 1
     n_leaves = n_rows if n_clusters is None else operator.index(n_clusters)
     if not 1 <= n_leaves <= n_rows:
@@ -134,24 +137,6 @@ def _from_merges(
     )
 
 
-def _check_merges(pairs: IndexArray) -> None:
-    """Raise ValueError unless each merge is of two clusters that are there to be merged."""
-    n_rows = len(pairs) + 1
-    too_large = pairs.max(axis=1, initial=0) >= n_rows + np.arange(len(pairs))
-    if pairs.min(initial=0) < 0 or too_large.any():
-        wrong = int(np.argmax((pairs.min(axis=1, initial=0) < 0) | too_large))
-        raise InputError(
-            f"merge {wrong} is of clusters {pairs[wrong].tolist()}, but then only clusters "
-            f"0 to {n_rows + wrong - 1} exist: {n_rows} rows, and one more per merge"
-        )
-    n_uses = np.bincount(pairs.ravel(), minlength=1)
-    if n_uses.max() > 1:
-        raise InputError(
-            f"cluster {int(n_uses.argmax())} is merged {int(n_uses.max())} times, "
-            "and each can be merged once only"
-        )
-
-
 def _slices(pairs: IndexArray) -> tuple[IndexArray, IndexArray]:
     """Return where the rows of each cluster start and stop, left to right as merged."""
     n_rows = len(pairs) + 1
@@ -170,42 +155,37 @@ def _slices(pairs: IndexArray) -> tuple[IndexArray, IndexArray]:
 
 def _codes(labels: ArrayLike) -> IndexArray:
     """Return the position of each label among the distinct ones, which are sorted."""
-    # A list is not left to NumPy, which would make the text "nan" of a NaN among texts.
-    array = np.array(labels, dtype=object) if isinstance(labels, list | tuple) else labels
-    array = np.asarray(array)
+    # NumPy would turn a NaN in a list of strings into the text "nan".
+    array = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
     if array.ndim != 1 or not array.size:
-        raise InputError(
-            f"labels must have one dimension and one entry at least, got shape {array.shape}"
-        )
+        raise InputError(f"labels must be an array of shape (n_rows,), got shape {array.shape}")
     if array.dtype.kind not in "biufUSOT":
-        raise InputError(
-            f"labels must be numbers, strings, bools or objects, not {array.dtype}"
-        )
+        raise InputError(f"labels must be numbers, strings or booleans, not {array.dtype}")
     try:
         # Only the distinct ones are compared, as that is slow.
         distinct = dict.fromkeys(listed := array.tolist())
-        if any(label is None or label != label for label in distinct):  # noqa: PLR0124
+        if any(is_gap(label) and not isinstance(label, str) for label in distinct):
             raise InputError("labels must not be missing, got None or NaN")
         code = {label: i for i, label in enumerate(sorted(distinct))}
-    except TypeError as error:  # of pandas.NA, too, which is neither equal nor unequal
+    except TypeError as error:
         raise InputError(
-            "labels must be of one kind that can be hashed and sorted, and none missing; "
-            f"map(str, labels) may help ({error})"
+            "labels must be of one type that can be hashed and sorted; map(str, labels) may "
+            f"help ({error})"
         ) from error
     return np.fromiter(map(code.__getitem__, listed), dtype=np.intp, count=len(listed))
 
 
 def from_sklearn(fitted: object) -> Taxonomy:
-    """Return the tree that a fitted clusterer found.
+    """Return the tree of a fitted clusterer.
 
     - The estimators of taxarbor have one, ``taxonomy_``.
     - ``AgglomerativeClustering`` gives its last merges, down to ``n_clusters_`` leaves,
       numbered from left to right. Scores are the heights, where it computed distances.
     - ``BisectingKMeans`` gives its bisections, in the order in which they were made.
       Scores are what it chose by: inertia or size.
-    - What has ``cluster_centers_``, such as ``KMeans``, gives a root with one leaf per
-      cluster, numbered as in ``labels_`` but for those without rows, which are left out.
-    - What has only ``labels_`` gives the same, as :func:`from_labels` does.
+    - An estimator with ``cluster_centers_``, such as ``KMeans``, gives a root with one leaf per
+      cluster, numbered as in ``labels_``; clusters without rows are excluded.
+    - An estimator with ``labels_`` only gives what :func:`from_labels` does.
 
     The tree of any k-means has rules, and its ``predict`` agrees with scikit-learn's.
 
@@ -230,11 +210,10 @@ def from_sklearn(fitted: object) -> Taxonomy:
     >>> bool((taxonomy.predict([[3.0], [6.0]]) == model.predict([[3.0], [6.0]])).all())
     True
     """
-    own = getattr(fitted, "taxonomy_", None)
-    if isinstance(own, Taxonomy):
-        return own
+    taxonomy = getattr(fitted, "taxonomy_", None)
+    if isinstance(taxonomy, Taxonomy):
+        return taxonomy
     labels, names = _labels(fitted), getattr(fitted, "feature_names_in_", None)
-    # They are told apart by what only they have.
     if getattr(fitted, "children_", None) is not None:
         tree = _from_agglomeration(fitted, labels)
     elif getattr(fitted, "bisecting_strategy", None) is not None:
@@ -243,12 +222,12 @@ def from_sklearn(fitted: object) -> Taxonomy:
         used, codes = np.unique(labels, return_inverse=True)
         tree = _one_split(codes, centers[used])
     else:
-        return from_labels(labels)
+        tree = _one_split(_codes(labels))
     return Taxonomy(tree if names is None else replace(tree, feature_names=tuple(names)))
 
 
 def _labels(fitted: object) -> NDArray[Any]:
-    """Return ``labels_``, or raise what says best why there are none."""
+    """Return ``labels_``, or raise an error if there are none."""
     labels = getattr(fitted, "labels_", None)
     if labels is None:
         from sklearn.utils.validation import check_is_fitted
@@ -281,7 +260,7 @@ def _from_agglomeration(fitted: Any, labels: NDArray[Any]) -> Tree:
 
 
 def _from_bisections(fitted: object, labels: NDArray[Any]) -> Tree:
-    # Public attributes have the clusters only; what is read here is the same since 1.1.
+    # Public attributes have the clusters only; these private ones are the same since 1.1.
     root = getattr(fitted, "_bisecting_tree", None)
     mean = getattr(fitted, "_X_mean", 0)  # of dense data, which was centred
     try:
@@ -296,12 +275,12 @@ def _from_bisections(fitted: object, labels: NDArray[Any]) -> Tree:
 def _replay(root: Any, mean: Any, labels: NDArray[Any]) -> Tree:
     """Bisect again, best first and of ties the leftmost, as scikit-learn did.
 
-    A bisection of equal rows may leave one side empty; that one is left out.
+    A bisection of duplicate rows may leave one side empty; that side becomes no node.
     """
     builder = TreeBuilder(len(labels))
-    waiting = [(0.0, 0, 0, root)]  # by score, then by the first label; these differ
-    while waiting:
-        *_, node, part = heapq.heappop(waiting)
+    pending = [(0.0, 0, 0, root)]  # by score, then by the first label; these differ
+    while pending:
+        *_, node, part = heapq.heappop(pending)
         if part.left is None:
             continue
         goes_right = labels[builder.rows(node)] >= _first_label(part.right)
@@ -315,7 +294,7 @@ def _replay(root: Any, mean: Any, labels: NDArray[Any]) -> Tree:
         for child, side in zip(nodes, sides, strict=True):
             score = float(side.score)
             builder.record(child, score=score, objective=np.nan, info=None)
-            heapq.heappush(waiting, (-score, _first_label(side), child, side))
+            heapq.heappush(pending, (-score, _first_label(side), child, side))
     return builder.freeze()
 
 
@@ -327,7 +306,7 @@ def _first_label(part: Any) -> int:
 
 
 def _centers(fitted: object, labels: NDArray[Any]) -> Array | None:
-    """Return the point that each label stands for, if rows go to the nearest of them."""
+    """Return the center of each label, if rows go to the nearest of them."""
     centers: Any = getattr(fitted, "cluster_centers_", None)
     is_sparse = sparse.issparse(centers)
     points = np.asarray(centers.toarray() if is_sparse else centers)

@@ -1,9 +1,11 @@
 """The tree in the terms of other libraries and file formats.
 
-No function recurses, so a tree may be as deep as it likes. Newick and DOT are written here, as
-libraries for them recurse, or need Graphviz, and each would be one more to install.
+No function recurses over the depth of the tree. Newick and DOT are written here, as libraries
+for them recurse, or need Graphviz, and each would be one more dependency.
 """
 
+import json
+import os
 import re
 from collections.abc import Sequence
 from html import escape
@@ -12,56 +14,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._errors import InputError, missing_extra, printable
+from taxarbor._atomic import write_atomically
+from taxarbor._errors import InputError, printable
 from taxarbor._frames import make_frame
-from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy import Stability
+from taxarbor.taxonomy._file import FORMAT, VERSION, encode_float, encode_info
+from taxarbor.taxonomy._noise import NoiseModel
+from taxarbor.taxonomy._stability import Curve
+from taxarbor.taxonomy._taxonomy import Taxonomy, taxonomy_of
 from taxarbor.taxonomy._text import (
     count_rows,
     describe_rule,
     describe_stability,
     leaf_names,
+    outline,
+    phrase,
     top_features,
 )
 
 if TYPE_CHECKING:
-    import networkx as nx
     import pandas as pd
 
 # Newick reads an underscore as a blank, and the rest of these as punctuation.
-_NEEDS_NO_QUOTES = re.compile(r"[^\s()\[\]{}/\\,;:=*'\"`+<>_]+")
+NEEDS_NO_QUOTES = re.compile(r"[^\s()\[\]{}/\\,;:=*'\"`+<>_]+")
+STABILITY_COLUMNS = "n_recovered", "n_separated", "n_rule_recovered", "left_out", "is_stable"
 
 
-def _node_table(taxonomy: Taxonomy, n_top: int) -> dict[str, list[Any]]:
-    """Return plain values per node, column by column, for frames and graphs."""
-    leaf = np.full(taxonomy.tree.n_nodes, -1)
-    leaf[taxonomy.tree.leaves] = np.arange(taxonomy.tree.n_leaves)
-    told = [top_features(taxonomy, node, n_top) for node in range(taxonomy.tree.n_nodes)]
-    unknown, trust = np.full(taxonomy.tree.n_nodes, np.nan), taxonomy.stability
-    return {
-        "parent": taxonomy.tree.parents.tolist(),
-        "depth": taxonomy.tree.depth.tolist(),
-        "birth": taxonomy.tree.birth.tolist(),
-        "n_rows": taxonomy.tree.sizes.tolist(),
-        "is_leaf": (leaf >= 0).tolist(),
-        "leaf": leaf.tolist(),
-        "score": taxonomy.tree.score.tolist(),
-        "objective": taxonomy.tree.objective.tolist(),
-        "n_features_used": taxonomy.n_features_used.tolist(),
-        "top_features": told,
-        **{
-            name: (unknown if trust is None else getattr(trust, name)).tolist()
-            for name in ("n_recovered", "apart", "n_rule_recovered", "left_out", "is_stable")
-        },
-        "note": list(taxonomy.tree.notes),
-    }
-
-
-def to_frame(taxonomy: Taxonomy, *, n_top: int = 3) -> "pd.DataFrame":
+def to_frame(taxonomy: object, *, n_top: int = 3) -> "pd.DataFrame":
     """Return a pandas data frame with one row per node. Rows that are noise are in none.
 
     Parameters
     ----------
-    taxonomy : Taxonomy
+    taxonomy : Taxonomy or fitted estimator
         The tree.
     n_top : int
         Number of features named per node.
@@ -71,9 +55,10 @@ def to_frame(taxonomy: Taxonomy, *, n_top: int = 3) -> "pd.DataFrame":
     DataFrame
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
         cluster's label, -1 for inner nodes), score, objective, n_features_used (by the
-        node's own rule), top_features (of the parent's rule: what sends rows here), n_recovered,
-        apart, n_rule_recovered, left_out and is_stable (as :class:`~taxarbor.taxonomy.Stability` has
-        them; NaN unless the tree was assessed) and note.
+        node's own rule), top_features (of the parent's rule: what sends rows here),
+        n_recovered, n_separated, n_rule_recovered, left_out and is_stable (as
+        :class:`~taxarbor.taxonomy.Stability` has them; NaN unless the tree was assessed) and
+        note.
 
     Raises
     ------
@@ -86,46 +71,123 @@ def to_frame(taxonomy: Taxonomy, *, n_top: int = 3) -> "pd.DataFrame":
     >>> to_frame(from_labels([0, 1, 1]))[["node", "parent", "n_rows"]].values.tolist()
     [[0, -1, 3], [1, 0, 1], [2, 0, 2]]
     """
-    table = _node_table(taxonomy, n_top)
-    return make_frame("to_frame", {"node": list(range(taxonomy.tree.n_nodes)), **table})
+    taxonomy = taxonomy_of(taxonomy)
+    tree, stability = taxonomy.tree, taxonomy.stability
+    nodes = range(tree.n_nodes)
+    leaf = np.full(tree.n_nodes, -1)
+    leaf[tree.leaves] = np.arange(tree.n_leaves)
+    unknown = np.full(tree.n_nodes, np.nan)
+    columns = {
+        "node": np.arange(tree.n_nodes),
+        "parent": tree.parents,
+        "depth": tree.depth,
+        "birth": tree.birth,
+        "n_rows": tree.sizes,
+        "is_leaf": leaf >= 0,
+        "leaf": leaf,
+        "score": tree.score,
+        "objective": tree.objective,
+        "n_features_used": taxonomy.n_features_used,
+        "top_features": [top_features(taxonomy, node, n_top) for node in nodes],
+    }
+    for name in STABILITY_COLUMNS:
+        columns[name] = unknown if stability is None else getattr(stability, name)
+    return make_frame("to_frame", columns | {"note": list(tree.notes)})
 
 
-def to_networkx(taxonomy: Taxonomy, *, n_top: int = 3) -> "nx.DiGraph":
-    """Return a networkx graph with edges from parent to child.
+def to_json(taxonomy: object, path: str | os.PathLike[str] | None = None) -> str:
+    """Return all of the taxonomy as strict JSON, ASCII only, and write it to a file if given.
 
-    Nodes are ids and carry the columns of :func:`to_frame` as attributes, but for
-    ``node`` and ``parent``. Takes what :func:`to_frame` does.
+    The keys are attributes of :class:`~taxarbor.Taxonomy` and its tree; ``nodes`` has an object
+    per node. A rule has weights for the features that it uses, one row per score, and in
+    ``targets`` the id of the node that each score leads to. NaN is null, infinities are "inf"
+    and "-inf"; other floats read back exactly. What is not known is null: the rule of a leaf,
+    the order of a tree that holds counts. :meth:`~taxarbor.Taxonomy.save` writes files that can
+    be loaded again.
 
-    Raises
-    ------
-    ImportError
-        If networkx is not installed.
+    Parameters
+    ----------
+    taxonomy : Taxonomy or fitted estimator
+        The tree.
+    path : str or path, optional
+        A file, which is written whole or not at all.
 
     Examples
     --------
-    >>> from taxarbor.exchange import from_labels, to_networkx
-    >>> graph = to_networkx(from_labels([0, 1, 1]))
-    >>> list(graph.edges), graph.nodes[2]["n_rows"]
-    ([(0, 1), (0, 2)], 2)
+    >>> import json
+    >>> from taxarbor.exchange import from_labels, to_json
+    >>> json.loads(to_json(from_labels([0, 1, 1])))["order"]
+    [0, 1, 2]
     """
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise missing_extra("to_networkx", "networkx") from error
-    table = _node_table(taxonomy, n_top)
-    parents = table.pop("parent")
-    graph = nx.DiGraph()
-    for node, values in enumerate(zip(*table.values(), strict=True)):
-        graph.add_node(node, **dict(zip(table, values, strict=True)))
-    graph.add_edges_from((parent, node) for node, parent in enumerate(parents) if node)
-    return graph
+    taxonomy = taxonomy_of(taxonomy)
+    tree, encoding = taxonomy.tree, taxonomy.encoding
+    of_tree = ("order", "weights", "noise", "n_noise", "totals")
+    of_taxonomy = (
+        "temperature",
+        "noise_model",
+        "two_values",
+        "stability",
+        "made_by",
+        "missing",
+    )
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "feature_names": taxonomy.feature_names,
+        **{name: _encode(getattr(tree, name)) for name in of_tree},
+        **{name: _encode(getattr(taxonomy, name)) for name in of_taxonomy},
+        "encoding": None if encoding is None else encoding.to_dict(),
+        "nodes": [_encode_node(taxonomy, node) for node in range(tree.n_nodes)],
+    }
+    text = json.dumps(document, allow_nan=False)
+    if path is not None:
+        write_atomically(path, lambda file: file.write(text.encode("ascii")))
+    return text
 
 
-def to_linkage(taxonomy: Taxonomy) -> NDArray[np.float64]:
+def _encode_node(taxonomy: Taxonomy, node: int) -> dict[str, Any]:
+    tree, rule = taxonomy.tree, taxonomy.tree.rules[node]
+    values: dict[str, Any] | None = None
+    if rule is not None:
+        values = {
+            name: _encode(getattr(rule, name)) for name in ("center", "offsets", "features")
+        }
+        values["weights"] = _encode(rule.weights[:, rule.features])
+        frontier = tree.frontier(node)
+        values["targets"] = [frontier[target] for target in rule.targets.tolist()]
+    return {
+        "id": node,
+        "parent": tree.parent(node),
+        "children": tree.children(node),
+        **{name: int(getattr(tree, name)[node]) for name in ("start", "stop", "birth")},
+        **{name: _encode(getattr(tree, name)[node]) for name in ("score", "objective")},
+        "mean": None if taxonomy.means is None else _encode(taxonomy.means[node]),
+        "note": tree.notes[node],
+        "rule": values,
+        "info": encode_info(tree.info[node]),
+    }
+
+
+def _encode(value: Any) -> Any:
+    """Return arrays, and values made of them, as JSON has them."""
+    if isinstance(value, NoiseModel | Stability | Curve):
+        return {name: _encode(getattr(value, name)) for name in value.__match_args__}
+    if isinstance(value, np.ndarray):
+        is_plain = value.dtype.kind != "f" or np.isfinite(value).all()
+        return value.tolist() if is_plain else [_encode(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _encode(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_encode(part) for part in value]
+    return encode_float(float(value)) if isinstance(value, float | np.floating) else value
+
+
+def to_linkage(taxonomy: object) -> NDArray[np.float64]:
     """Return a SciPy linkage matrix in which the observations are the leaves, without noise.
 
     Splits are undone from the last to the first, which merges at heights 1, 2, ...; a
-    split in K children becomes K - 1 merges at one height.
+    split in K children becomes K - 1 merges at one height. The left one of two clusters comes
+    first, so SciPy's ``dendrogram`` draws the leaves in the order of their labels.
 
     Returns
     -------
@@ -144,34 +206,32 @@ def to_linkage(taxonomy: Taxonomy) -> NDArray[np.float64]:
     >>> to_linkage(from_labels([0, 1, 1]))
     array([[0., 1., 1., 2.]])
     """
-    n_leaves = taxonomy.tree.n_leaves
-    if n_leaves == 1:
-        raise InputError("a linkage needs two leaves at least, and the root was not split")
+    tree = taxonomy_of(taxonomy).tree
+    if tree.n_leaves == 1:
+        raise InputError("at least two leaves are needed, but the root was not split")
     # Births ascend with ids: this finds the first child of each split.
-    first_children = np.unique(taxonomy.tree.birth, return_index=True)[1][1:]
-    split_nodes = taxonomy.tree.parents[first_children]
-    cluster, n_merged = [-1] * taxonomy.tree.n_nodes, [1] * taxonomy.tree.n_nodes
-    for label, leaf in enumerate(taxonomy.tree.leaves.tolist()):
+    first_children = np.unique(tree.birth, return_index=True)[1][1:]
+    cluster, n_merged = [-1] * tree.n_nodes, [1] * tree.n_nodes
+    for label, leaf in enumerate(tree.leaves.tolist()):
         cluster[leaf] = label
     merges: list[tuple[int, int, int, int]] = []
-    for height, node in enumerate(reversed(split_nodes.tolist()), start=1):
-        first, *others = taxonomy.tree.children(node)
+    for height, node in enumerate(reversed(tree.parents[first_children].tolist()), start=1):
+        first, *others = tree.children(node)
         merged, count = cluster[first], n_merged[first]
         for other in others:
-            pair = sorted((merged, cluster[other]))
             count += n_merged[other]
-            merged = n_leaves + len(merges)
-            merges.append((pair[0], pair[1], height, count))
+            merges.append((merged, cluster[other], height, count))
+            merged = tree.n_leaves + len(merges) - 1
         cluster[node], n_merged[node] = merged, count
     return np.array(merges, dtype=np.float64)
 
 
-def to_newick(taxonomy: Taxonomy, names: Sequence[str] | None = None) -> str:
+def to_newick(taxonomy: object, names: Sequence[str] | None = None) -> str:
     """Return the tree in Newick format; noise is no leaf of it.
 
     Parameters
     ----------
-    taxonomy : Taxonomy
+    taxonomy : Taxonomy or fitted estimator
         The tree.
     names : sequence of str, optional
         Names of the leaves in the order of labels; c0, c1, ... by default. Quoted where
@@ -188,27 +248,28 @@ def to_newick(taxonomy: Taxonomy, names: Sequence[str] | None = None) -> str:
     >>> to_newick(from_labels([0, 1, 2, 2]), ["ant", "bee", "it's"])
     "(ant,bee,'it''s');"
     """
+    taxonomy = taxonomy_of(taxonomy)
     leaves = {leaf: printable(name) for leaf, name in leaf_names(taxonomy, names).items()}
     for leaf, name in leaves.items():
-        if not _NEEDS_NO_QUOTES.fullmatch(name):  # a quote within is doubled
+        if not NEEDS_NO_QUOTES.fullmatch(name):  # a quote within is doubled
             leaves[leaf] = "'" + name.replace("'", "''") + "'"
     pieces: list[str] = []
-    waiting: list[int | str] = [";", taxonomy.tree.root]
-    while waiting:
-        item = waiting.pop()
+    pending: list[int | str] = [";", taxonomy.tree.root]
+    while pending:
+        item = pending.pop()
         if isinstance(item, str):
             pieces.append(item)
         elif item in leaves:
             pieces.append(leaves[item])
         else:
-            waiting.append(")")
+            pending.append(")")
             for child in reversed(taxonomy.tree.children(item)):
-                waiting += [child, ","]
-            waiting[-1] = "("
+                pending += [child, ","]
+            pending[-1] = "("
     return "".join(pieces)
 
 
-def to_dot(taxonomy: Taxonomy, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
+def to_dot(taxonomy: object, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
     r"""Return the tree in Graphviz's DOT language.
 
     Takes and raises what :func:`to_newick` does, and ``n_top``, the number of features named
@@ -220,12 +281,15 @@ def to_dot(taxonomy: Taxonomy, names: Sequence[str] | None = None, *, n_top: int
     >>> print(to_dot(from_labels([0, 1, 1])).splitlines()[3])
       1 [label="c0\n1 row"];
     """
+    taxonomy = taxonomy_of(taxonomy)
     leaves = leaf_names(taxonomy, names)
     lines = ["digraph taxonomy {", "  node [shape=box];"]
-    for node in range(taxonomy.tree.n_nodes):
-        told = top_features(taxonomy, node, n_top), count_rows(taxonomy, node)
-        notes = describe_rule(taxonomy, node), describe_stability(taxonomy, node)
-        parts = [printable(leaves.get(node, "")), *told, *notes]
+    for _, node, reasons, _ in outline(taxonomy, None, n_top, taxonomy.tree.n_nodes):
+        if node is None:
+            continue
+        parts = [printable(leaves.get(node, "")), ", ".join(map(phrase, reasons))]
+        parts += [count_rows(taxonomy, node), describe_rule(taxonomy, node)]
+        parts.append(describe_stability(taxonomy, node))
         # DOT reads backslashes, quotes and HTML entities.
         escaped = [escape(part, quote=False).replace("\\", r"\\") for part in parts if part]
         label = r"\n".join(escaped).replace('"', r"\"")

@@ -67,7 +67,9 @@ def name_of(label: object) -> str:
 
 def _as_array(y: ArrayLike) -> NDArray[Any]:
     if isinstance(y, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(y), None, y.data.astype(object))
+        objects = y.data.astype(object)
+        objects[np.ma.getmaskarray(y)] = None
+        return objects
     # NumPy would turn ["a", nan] into two strings.
     values = np.asarray(y, dtype=object if isinstance(y, Sequence) else None)
     # Times in nanoseconds would be listed as integers.
