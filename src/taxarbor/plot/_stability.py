@@ -1,10 +1,11 @@
-"""How stable a tree is when it is cut into 1, 2, 3, ... clusters."""
+"""The stability of a tree that is cut into 1, 2, 3, ... clusters."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from taxarbor._errors import InputError
 from taxarbor.plot import _axes
-from taxarbor.plot._axes import BRANCH, FONT_SIZE, MINUS, PLAIN, PLUS, value
+from taxarbor.plot._axes import BRANCH, FONT_SIZE, MINUS, PLAIN, PLUS
 from taxarbor.taxonomy._stability import MIN_STABLE_SHARE, Curve
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 SIZE, MARGINS = (400.0, 250.0), (52.0, 40.0, 12.0, 12.0)  # points of a new figure
 
 
-@value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StabilityArtists:
     """What ``plot_stability`` drew; see there."""
 
@@ -26,24 +27,24 @@ class StabilityArtists:
     legend: "Legend"
 
 
-def plot_stability(taxonomy: Any, *, ax: "Axes | None" = None) -> StabilityArtists:
-    """Draw how stable each number of clusters is, and which one is suggested.
+def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> StabilityArtists:
+    """Draw the stability of each number of clusters, and the suggested number.
 
-    A point is the share of refits in which the least stable cluster of the cut came back,
-    apart from others; the suggestion is the last number at half of them or more.
+    A point is the share of refits in which the least stable cluster of the cut came back with a
+    gap beside it; the suggestion is the last number at half of them or more.
 
     Parameters
     ----------
     taxonomy : Taxonomy or fitted estimator
         A tree that was assessed.
     ax : Axes, optional
-        What to draw on; a new figure by default.
+        Axes to draw on; those of a new figure by default.
 
     Returns
     -------
     StabilityArtists
         What was drawn: ``axes``, ``curve`` (its ``n_clusters``, ``stability`` and
-        ``reference``), ``lines`` (these two, what counts as stable, the suggestion) and
+        ``reference``), ``lines`` (these two, the limit of stability, the suggestion) and
         ``legend``.
 
     Raises
@@ -62,26 +63,26 @@ def plot_stability(taxonomy: Any, *, ax: "Axes | None" = None) -> StabilityArtis
     >>> import matplotlib.pyplot as plt
     >>> plt.close(drawn.axes.figure)
     """
-    trust = taxonomy_of(taxonomy).stability
-    if trust is None:
+    stability = taxonomy_of(taxonomy).stability
+    if stability is None:
         raise InputError(
             "the tree was not assessed yet; pass taxarbor.stability.assess(model, X)"
         )
-    curve = trust.curve
+    curve = stability.curve
     _axes.require_matplotlib("plot_stability")
     from matplotlib.ticker import MaxNLocator
 
     if ax is None:
         ax = _axes.new_axes(SIZE, MARGINS)
-    told = f"suggested: {curve.suggested}"
-    bare: dict[str, Any] = {"linewidth": 0.8, "zorder": 1}
+    suggested = f"suggested: {curve.suggested}"
+    thin: dict[str, Any] = {"linewidth": 0.8, "zorder": 1}
     lines = (
         *ax.plot(*curve[:2], "-o", color=PLUS, markersize=3.5, label="these rows", zorder=3),
         *ax.plot(
             *curve[::2], "-o", color=BRANCH, markersize=2.5, label="rows without clusters"
         ),
-        ax.axhline(MIN_STABLE_SHARE, color=BRANCH, linestyle=":", **bare),
-        ax.axvline(curve.suggested, color=MINUS, linestyle="--", label=told, **bare),
+        ax.axhline(MIN_STABLE_SHARE, color=BRANCH, linestyle=":", **thin),
+        ax.axvline(curve.suggested, color=MINUS, linestyle="--", label=suggested, **thin),
     )
     ax.set_ylim(-0.03, 1.05)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

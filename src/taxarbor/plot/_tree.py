@@ -1,4 +1,4 @@
-"""Trees as boxes: what they hold, how large they are, where they stand, then the drawing.
+"""Trees as boxes: where nodes stand, how large their boxes are, then the drawing.
 
 A box holds, from top to bottom, lines of text, a strip of images and a bar of classes. Where
 boxes are placed, ``across`` is the direction of a layout's breadth and ``along`` that of its
@@ -7,21 +7,19 @@ Lengths are in points.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError
-from taxarbor._images import Pixels, check_images, small_image
 from taxarbor._types import Array, IndexArray
-from taxarbor.plot import _axes, _layout
-from taxarbor.plot._axes import LegendLayout, Size, StyledLine, value
-from taxarbor.plot._layout import Makeup, Orientation, TreeLayout
+from taxarbor.plot import _axes, _nodes
+from taxarbor.plot._axes import Orientation, Size, StyledLine
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._taxonomy import taxonomy_of
-from taxarbor.taxonomy._text import count_rows, describe_rule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,21 +29,192 @@ if TYPE_CHECKING:
     from matplotlib.patches import FancyBboxPatch
     from matplotlib.text import Text
 
-# Images side by side, as bytes of shape (height, width, 4), and their size on the page.
-Strip: TypeAlias = tuple[Pixels, Size]
-Examples: TypeAlias = Mapping[int, ArrayLike] | Callable[[int], ArrayLike]
-
 GAP_ACROSS, GAP_ALONG, MARGIN, STUB = 8.0, 28.0, 6.0, 10.0
-PAD, SPACE = 6.0, 3.5  # within boxes, and between what they hold
-BAR, SHORTEST = 5.0, 60.0  # height of a bar, and its width at least
-ROUNDING, LINE = 4.0, 1.3
-N_IMAGES, SIDE = 4, 128  # images of a node, and pixels of their sides at most
-TALLEST, WIDEST = 26.0, 78.0  # what an image takes at most
-IMAGE_GAP = 0.1  # between two images, in widths of one
-SMALLEST_STRIP = 2.0  # height below which images show nothing
+MIN_WIDTH = 150.0  # of a new figure: room for a legend
+PAD, SPACE = 6.0, 3.5  # within boxes, and between lines, strip and bar
+BAR_HEIGHT, MIN_BAR_WIDTH = 5.0, 60.0
+ROUNDING, LINE_WIDTH = 4.0, 1.3
+DOTTED, DASHED = (0, (1.0, 1.2)), (0, (3.0, 2.0))
+UNSTABLE_ALPHA = 0.65  # of the text of a node that is not stable
+MIN_FONT_SIZE = 1.0  # matplotlib draws smaller fonts too large for their boxes
+MIN_STRIP_HEIGHT = 2.0  # below which images show nothing
+MAX_LEGEND_SHARE = 0.4  # of the height of the axes; a larger legend is left out
 
 
-@value
+# Where nodes stand
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TreeLayout:
+    """Places for the nodes of a tree, or of its upper levels.
+
+    The nodes shown without children stand at breadths 0, 1, 2, ... from left to right, and a
+    parent in the middle between its first and its last child. So any two nodes of one depth
+    are at least 1 apart.
+    """
+
+    nodes: IndexArray  # ids of the nodes shown, parents first; all arrays follow this order
+    depth: IndexArray
+    breadth: Array
+    parents: IndexArray  # of each node but the first, the position of its parent in nodes
+    is_cut: NDArray[np.bool_]  # whether the node has children that are not shown
+    is_unstable: NDArray[np.bool_]  # whether the tree was assessed, and the node is not stable
+
+    @property
+    def n_ends(self) -> int:
+        """Number of nodes shown without children: leaves, and nodes that are cut."""
+        return len(self.nodes) - len(np.unique(self.parents))
+
+
+def lay_out(taxonomy: Taxonomy, max_depth: SupportsIndex | None = None) -> TreeLayout:
+    """Return places for the nodes down to a depth; the root has depth 0."""
+    tree = taxonomy.tree
+    limit = tree.height if max_depth is None else operator.index(max_depth)
+    if limit < 0:
+        raise InputError(f"max_depth must be 0 or more, or None, got {limit}")
+    nodes = np.flatnonzero(tree.depth <= limit)
+    parents = np.searchsorted(nodes, tree.parents[nodes[1:]])  # ids ascend, as positions do
+    is_end = np.ones(len(nodes), dtype=bool)
+    is_end[parents] = False
+    ends = np.flatnonzero(is_end)
+    breadth = np.zeros(len(nodes))
+    breadth[ends[np.argsort(tree.start[nodes[ends]])]] = np.arange(len(ends))
+    places, last = breadth.tolist(), [-1.0] * len(nodes)
+    # From the last node to the first: children come before their parent, the last one first.
+    for node, parent in zip(range(len(nodes) - 1, 0, -1), parents[::-1].tolist(), strict=True):
+        last[parent] = places[node] if last[parent] < 0 else last[parent]
+        places[parent] = (places[node] + last[parent]) / 2
+    is_unstable = np.zeros(len(nodes), dtype=bool)
+    if taxonomy.stability is not None:
+        is_unstable[1:] = ~taxonomy.stability.is_stable[nodes[1:]]
+    is_cut = is_end & ~np.isin(nodes, tree.leaves)
+    return TreeLayout(nodes, tree.depth[nodes], np.array(places), parents, is_cut, is_unstable)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BoxLayout:
+    """Boxes that do not overlap, and branches that cross none."""
+
+    low: Array  # (n_shown, 2), lower left corners, (x, y); boxes are equally wide
+    high: Array  # (n_shown, 2), upper right corners
+    branches: Array  # (n_lines, 2, 2), ends of lines; no two overlap
+    stubs: Array  # (n_cut, 2, 2), short lines that stand for children not shown
+    size: Size
+    scale: float  # by which all of these and the fonts are multiplied to fit; at most 1
+
+
+def place_boxes(
+    layout: TreeLayout,
+    widths: Array,
+    heights: Array,
+    orientation: Orientation,
+    available: Size | None = None,
+) -> BoxLayout:
+    """Return boxes of these sizes at least, close to each other or spread over a size."""
+    is_down, depth = orientation == "down", layout.depth
+    widths = np.full(len(widths), widths.max())
+    across, along = (widths, heights) if is_down else (heights, widths)
+    levels = np.zeros(depth.max() + 1)  # the largest box of each
+    np.maximum.at(levels, depth, along)
+    length = levels.sum() + GAP_ALONG * (len(levels) - 1) + STUB * layout.is_cut.any()
+    size = np.array([layout.n_ends * (across.max() + GAP_ACROSS), length]) + 2 * MARGIN
+    scale, spare = 1.0, 0.0
+    if available is not None:
+        given = np.array(available if is_down else available[::-1])
+        scale = min(1.0, *(given / size))
+        spare = (given[1] / scale - size[1]) / len(levels)  # goes between levels
+        size = given / scale
+    pitch = (size[0] - 2 * MARGIN) / layout.n_ends
+    middle = MARGIN + pitch * (layout.breadth + 0.5)
+    steps = levels + GAP_ALONG + spare
+    top = MARGIN + spare / 2 + np.cumsum(steps) - steps
+    begin = np.column_stack([middle - across / 2, top[depth]])
+    end = np.column_stack([middle + across / 2, top[depth] + along])
+    page = size if is_down else size[::-1]
+
+    def turn(points: Array) -> Array:
+        """Take (across, along) to (x, y), which counts from the bottom of the page."""
+        x, y = np.moveaxis(points if is_down else points[..., ::-1], -1, 0)
+        return np.stack([x, page[1] - y], axis=-1)
+
+    between = (top[:-1] + levels[:-1] + top[1:]) / 2
+    branches, stubs = (turn(lines) for lines in _join(layout, begin, end, between))
+    corners = turn(begin), turn(end)
+    low, high = np.minimum(*corners), np.maximum(*corners)
+    return BoxLayout(low, high, branches, stubs, (float(page[0]), float(page[1])), scale)
+
+
+def _join(layout: TreeLayout, begin: Array, end: Array, between: Array) -> tuple[Array, Array]:
+    """Return branches and stubs, each of shape (n_lines, 2, 2).
+
+    A stem leads from a parent to a bar, in the middle between two levels, and from there drops
+    lead to the children.
+    """
+    middle = (begin[:, 0] + end[:, 0]) / 2
+    inner, cut = np.unique(layout.parents), np.flatnonzero(layout.is_cut)
+    bar = between[layout.depth[inner]]
+    left, right = np.full(len(middle), np.inf), np.full(len(middle), -np.inf)
+    np.minimum.at(left, layout.parents, middle[1:])
+    np.maximum.at(right, layout.parents, middle[1:])
+    branches = [
+        _lines(middle[inner], end[inner, 1], middle[inner], bar),
+        _lines(left[inner], bar, right[inner], bar),
+        _lines(middle[1:], between[layout.depth[1:] - 1], middle[1:], begin[1:, 1]),
+    ]
+    stubs = _lines(middle[cut], end[cut, 1], middle[cut], end[cut, 1] + STUB)
+    return np.concatenate(branches), stubs
+
+
+def _lines(x0: Array, y0: Array, x1: Array, y1: Array) -> Array:
+    return np.stack([np.column_stack([x0, y0]), np.column_stack([x1, y1])], axis=1)
+
+
+# What boxes hold
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contents:
+    """What the boxes of a tree hold, in the order of its layout."""
+
+    lines: list[list[StyledLine]]
+    counts: IndexArray  # (n_shown, n_colours), the pieces of each bar
+    colours: tuple[str, ...]  # empty where there are no classes, and so no bars
+    strips: list[_nodes.Strip]  # of no size where there are no images
+
+    def measure(self) -> tuple[Array, Array]:
+        """Return the width and the height that each box needs."""
+        widths = [max(map(_axes.width_of, lines), default=0.0) for lines in self.lines]
+        strips = np.array([size for _, size in self.strips])
+        width = np.maximum(widths, strips[:, 0])
+        height = np.array([_axes.height_of(lines) for lines in self.lines])
+        height += strips[:, 1] + SPACE * (strips[:, 1] > 0.0)
+        if self.colours:
+            width, height = np.maximum(width, MIN_BAR_WIDTH), height + BAR_HEIGHT + SPACE
+        return width + 2 * PAD, height + 2 * PAD
+
+    def place_strips(self, placed: BoxLayout) -> Array:
+        """Return left, right, bottom and top of the strips, (n_shown, 4)."""
+        sizes = np.array([size for _, size in self.strips])
+        left = (placed.low[:, 0] + placed.high[:, 0] - sizes[:, 0]) / 2
+        bottom = placed.low[:, 1] + PAD + (BAR_HEIGHT + SPACE if self.colours else 0.0)
+        return np.column_stack([left, left + sizes[:, 0], bottom, bottom + sizes[:, 1]])
+
+    def place_bars(self, placed: BoxLayout) -> tuple[Array, IndexArray]:
+        """Return the corners of all pieces of the bars, (n_pieces, 4, 2), and their classes."""
+        nodes, pieces = np.nonzero(self.counts)
+        ends = np.cumsum(self.counts, axis=1) / self.counts.sum(axis=1, keepdims=True)
+        ends = np.column_stack([np.zeros(len(ends)), ends])
+        width = (placed.high - placed.low)[:, :1] - 2 * PAD
+        x, y = placed.low[:, :1] + PAD + width * ends, placed.low[nodes, 1] + PAD
+        left, right, top = x[nodes, pieces], x[nodes, pieces + 1], y + BAR_HEIGHT
+        corners = (left, y), (right, y), (right, top), (left, top)
+        return np.stack([np.column_stack(corner) for corner in corners], axis=1), pieces
+
+
+# The drawing
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeArtists:
     """What ``plot_tree`` drew; see there."""
 
@@ -61,20 +230,20 @@ class TreeArtists:
 
 
 def plot_tree(
-    taxonomy: Any,
+    taxonomy: object,
     *,
     max_depth: SupportsIndex | None = None,
-    describe: _layout.Describe | None = None,
+    describe: _nodes.Describe | None = None,
     classes: ArrayLike | None = None,
     images: ArrayLike | None = None,
-    examples: Examples | None = None,
+    examples: _nodes.Examples | None = None,
     orientation: Orientation = "down",
     ax: "Axes | None" = None,
 ) -> TreeArtists:
     """Draw a tree as boxes, joined by branches, that say what is in each node and why.
 
     Once the tree was assessed, the boxes of nodes that are not stable are pale and dashed, and
-    a legend says what that means.
+    a legend says so.
 
     Parameters
     ----------
@@ -100,9 +269,9 @@ def plot_tree(
     orientation : {"down", "right"}
         Where the tree grows to: from a root on top, or from a root on the left.
     ax : Axes, optional
-        What to draw on, all over; by default a new figure, as large as the boxes need, but at
-        most 100 inches. Where there is too little room, all is drawn smaller, and without text
-        where letters would be below one point.
+        Axes to fill; by default those of a new figure, as large as the boxes need, but at most
+        100 inches. In smaller axes, all is drawn smaller, and without text where letters would
+        be below one point.
 
     Returns
     -------
@@ -124,270 +293,88 @@ def plot_tree(
     >>> from taxarbor.exchange import from_linkage
     >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
     >>> drawn = plot_tree(tree, describe=lambda node: [f"node {node}", "costs $5"])
-    >>> drawn
-    TreeArtists(axes, layout, boxes, texts, branches, stubs, bars, strips, legend)
+    >>> [text.get_text() for text in drawn.texts[0]]
+    ['node 0', 'costs $5']
     >>> figure = drawn.axes.figure
     >>> figure.savefig("tree.png", dpi=3000 / figure.get_figwidth())  # doctest: +SKIP
     >>> import matplotlib.pyplot as plt
     >>> plt.close(figure)
     """
-    _layout.expect_orientation(orientation)
+    _axes.check_orientation(orientation)
     if examples is not None and images is None:
-        raise InputError("examples are rows whose images are shown: give the images too")
+        raise InputError("examples are rows whose images are shown: pass the images, too")
     taxonomy = taxonomy_of(taxonomy)
-    layout = _layout.lay_out(taxonomy, max_depth)
+    layout = lay_out(taxonomy, max_depth)
     nodes = layout.nodes.tolist()
-    makeup = _layout.count_classes(taxonomy, classes)
+    counts = _nodes.ClassCounts.of(taxonomy.tree, classes)
     if describe is None:
-        describe = functools.partial(describe_node, taxonomy, makeup)
-    words = [_layout.tidy(describe(node), node) for node in nodes]
-    colours = tuple(colour for _, colour in makeup.entries)
-    entries = (*makeup.entries, *_layout.explain_lost(taxonomy, layout))
-    strips = make_strips(taxonomy, nodes, images, examples)
-    contents = Contents(words, makeup.counts[layout.nodes], colours, strips)
+        describe = functools.partial(_nodes.describe_node, taxonomy, counts)
+    lines = [_nodes.check_lines(describe(node), node) for node in nodes]
+    strips = _nodes.make_strips(taxonomy.tree, nodes, images, examples)
+    colours = tuple(colour for _, colour in counts.entries)
+    contents = Contents(lines, counts.counts[layout.nodes], colours, strips)
+    entries = counts.entries
+    if layout.is_unstable.any():
+        entries += (("pale: not stable", _axes.GRID),)
     _axes.require_matplotlib("plot_tree")
     place = functools.partial(place_boxes, layout, *contents.measure(), orientation)
     if ax is None:
-        width, height = _axes.add_legend(place().size, entries)
-        scale = min(1.0, _axes.LARGEST * _axes.POINTS / max(width, height))
-        ax = _axes.new_axes((scale * width, scale * height))
+        width, height = place().size
+        height += _axes.legend_height(entries, width)
+        scale = min(1.0, _axes.MAX_INCHES * _axes.POINTS_PER_INCH / max(width, height))
+        ax = _axes.new_axes((scale * max(width, MIN_WIDTH), scale * height))
     ax.set_aspect("auto")
-    width, height = _axes.room_on(ax)
-    legend = _axes.lay_out_legend(entries, (width, height))
-    return _draw_tree(ax, layout, place((width, height - legend.height)), contents, legend)
-
-
-def describe_node(taxonomy: Taxonomy, makeup: Makeup, node: int) -> list[StyledLine]:
-    """Return the number of rows, what leads here, what the rule does, the largest classes."""
-    size: StyledLine = (count_rows(taxonomy, node), "title")
-    reasons = _layout.describe_reasons(taxonomy, node)
-    rule = describe_rule(taxonomy, node).removeprefix("its rule ").partition(" by ")[0]
-    rules: list[StyledLine] = [(rule, "plain")] if rule else []
-    return [size, *reasons, *rules, *makeup.describe(taxonomy, node)]
-
-
-def make_strips(
-    taxonomy: Taxonomy, nodes: Sequence[int], images: Any, examples: Examples | None
-) -> list[Strip]:
-    """Return a strip of images for each node; arguments are those of ``plot_tree``."""
-    if images is None:
-        return [_line_up([])] * len(nodes)
-    pixels = check_images(images, taxonomy.tree.n_rows)
-    chosen = [_choose(taxonomy, node, examples) for node in nodes]
-    return [_line_up([small_image(pixels, row, SIDE) for row in rows]) for rows in chosen]
-
-
-def _choose(taxonomy: Taxonomy, node: int, examples: Examples | None) -> list[int]:
-    """Return the rows to show for a node."""
-    if examples is None:
-        rows = taxonomy.tree.rows(node)
-        spread = np.unique(np.linspace(0, len(rows) - 1, N_IMAGES).astype(int))
-        return [int(row) for row in rows[spread]]
-    given = examples.get(node, ()) if isinstance(examples, Mapping) else examples(node)
-    chosen = np.asarray(given)
-    if chosen.size == 0:
-        return []
-    last = taxonomy.tree.n_rows - 1
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-        raise InputError(f"examples must be row numbers, got {given!r} for node {node}")
-    if chosen.min() < 0 or chosen.max() > last:
-        got = f"got {chosen.min()} to {chosen.max()} for node {node}"
-        raise InputError(f"examples must be row numbers from 0 to {last}, {got}")
-    return [int(row) for row in chosen]
-
-
-def _line_up(images: list[Pixels]) -> Strip:
-    """Put images side by side, in colours, with clear pixels between."""
-    if not images:
-        return np.zeros((1, 0, 4), dtype=np.uint8), (0.0, 0.0)
-    height, width = images[0].shape[:2]
-    gap = max(1, round(IMAGE_GAP * width))
-    strip = np.zeros((height, len(images) * (width + gap) - gap, 4), dtype=np.uint8)
-    for n, image in enumerate(images):
-        colours = image[..., None].repeat(3, axis=2) if image.ndim == 2 else image
-        place = strip[:, n * (width + gap) :][:, :width]
-        place[..., 3] = 255
-        place[..., : colours.shape[2]] = colours
-    point = min(TALLEST / height, WIDEST / width)
-    return strip, (point * strip.shape[1], point * height)
-
-
-@value
-class Contents:
-    """What the boxes of a tree hold, in the order of its layout."""
-
-    words: list[list[StyledLine]]
-    counts: IndexArray  # (n_shown, n_colours), the pieces of each bar
-    colours: tuple[str, ...]  # none, and no bars, where there are no classes
-    strips: list[Strip]  # of no size where there are no images
-
-    def measure(self) -> tuple[Array, Array]:
-        """Return the width and the height that each box needs."""
-        widths = [max(map(_axes.width_of, lines), default=0.0) for lines in self.words]
-        strips = np.array([size for _, size in self.strips])
-        width = np.maximum(widths, strips[:, 0])
-        height = np.array([_axes.height_of(lines) for lines in self.words])
-        height += strips[:, 1] + SPACE * (strips[:, 1] > 0.0)
-        if self.colours:
-            width, height = np.maximum(width, SHORTEST), height + BAR + SPACE
-        return width + 2 * PAD, height + 2 * PAD
-
-    def place_strips(self, placed: "BoxLayout") -> Array:
-        """Return left, right, bottom and top of the strips, (n_shown, 4)."""
-        sizes = np.array([size for _, size in self.strips])
-        left = (placed.low[:, 0] + placed.high[:, 0] - sizes[:, 0]) / 2
-        bottom = placed.low[:, 1] + PAD + (BAR + SPACE if self.colours else 0.0)
-        return np.column_stack([left, left + sizes[:, 0], bottom, bottom + sizes[:, 1]])
-
-    def place_bars(self, placed: "BoxLayout") -> tuple[Array, IndexArray]:
-        """Return the corners of all pieces of the bars, (n_pieces, 4, 2), and their classes."""
-        nodes, pieces = np.nonzero(self.counts)
-        ends = np.cumsum(self.counts, axis=1) / self.counts.sum(axis=1, keepdims=True)
-        ends = np.column_stack([np.zeros(len(ends)), ends])
-        width = (placed.high - placed.low)[:, :1] - 2 * PAD
-        places, foot = placed.low[:, :1] + PAD + width * ends, placed.low[nodes, 1] + PAD
-        low = np.column_stack([places[nodes, pieces], foot])
-        high = np.column_stack([places[nodes, pieces + 1], foot + BAR])
-        return _axes.rectangles(low, high), pieces
-
-
-@value
-class BoxLayout:
-    """Boxes that do not overlap, and branches that cross none."""
-
-    low: Array  # (n_shown, 2), lower left corners, (x, y); boxes of one depth are equally wide
-    high: Array  # (n_shown, 2), upper right corners
-    branches: tuple[Array, ...]  # (n_corners, 2) each; no two overlap
-    stubs: tuple[Array, ...]  # (2, 2) each, short lines that stand for children not shown
-    size: Size
-    scale: float  # what all of these and the fonts are multiplied by to fit; at most 1
-
-
-def place_boxes(
-    layout: TreeLayout,
-    widths: Array,
-    heights: Array,
-    orientation: Orientation,
-    room: Size | None = None,
-) -> BoxLayout:
-    """Return boxes of these sizes at least, as close as may be or spread over the room."""
-    is_down = orientation == "down"
-    widths = _largest(layout, widths)[layout.depth]
-    across, along = (widths, heights) if is_down else (heights, widths)
-    if room is not None and not is_down:
-        room = room[1], room[0]
-    first, last, between, (size, scale) = _arrange(layout, across, along, room)
-    *branches, stubs = _join(layout, first, last, between)
-    page = size if is_down else size[::-1]
-
-    def turn(points: Array) -> Array:
-        """Take (across, along) to (x, y), which counts from the bottom of the page."""
-        x, y = np.moveaxis(points if is_down else points[..., ::-1], -1, 0)
-        return np.stack([x, page[1] - y], axis=-1)
-
-    corners = turn(first), turn(last)
-    low, high = np.minimum(*corners), np.maximum(*corners)
-    lines = tuple(line for several in branches for line in turn(several))
-    page_size = float(page[0]), float(page[1])
-    return BoxLayout(low, high, lines, tuple(turn(stubs)), page_size, scale)
-
-
-def _arrange(
-    layout: TreeLayout, across: Array, along: Array, room: Size | None
-) -> tuple[Array, Array, Array, tuple[Array, float]]:
-    """Return opposite corners of the boxes, what levels leave free, and size and scale."""
-    levels, pitch = _largest(layout, along), _pitch(layout, across)
-    middle = _centred(pitch * layout.breadth, across)
-    begin = MARGIN + np.concatenate([[0.0], np.cumsum(levels[:-1] + GAP_ALONG)])
-    tail = STUB if layout.is_cut.any() else 0.0
-    size, scale = np.array([2 * (middle + across / 2).max(), begin[-1] + levels[-1]]), 1.0
-    size += [2 * MARGIN, tail + MARGIN]
-    if room is not None:
-        scale = min(1.0, *(room / size))
-        # What there is to spare goes between the nodes and, half as much, into the margins.
-        spare = (np.array(room) / scale - size) / [layout.n_ends, len(levels)]
-        middle = _centred((pitch + spare[0]) * layout.breadth, across)
-        begin += spare[1] * (np.arange(len(levels)) + 0.5)
-        size = np.array(room) / scale
-    middle += size[0] / 2
-    first = np.column_stack([middle - across / 2, begin[layout.depth]])
-    last = np.column_stack([middle + across / 2, begin[layout.depth] + along])
-    between = (begin[:-1] + levels[:-1] + begin[1:]) / 2
-    return first, last, between, (size, scale)
-
-
-def _join(layout: TreeLayout, first: Array, last: Array, between: Array) -> list[Array]:
-    """Return stems, hoops, drops and stubs, each of shape (n_lines, n_corners, 2).
-
-    Stems lead from parents to the middle of what is ``between`` two levels, where hoops run.
-    """
-    middle, begin, end = (first[:, 0] + last[:, 0]) / 2, first[:, 1], last[:, 1]
-    # The free place above each node, of which the root has none; and below each.
-    free = np.append(between, np.nan)
-    above, below = free[layout.depth - 1], free[layout.depth]
-    hoops, drops, _ = _layout.join_children(layout.parents, middle, begin, above)
-    inner, cut = np.unique(layout.parents), np.flatnonzero(layout.is_cut)
-    stems, stubs = (
-        np.stack([np.column_stack([middle[n], at]) for at in (end[n], until)], axis=1)
-        for n, until in ((inner, below[inner]), (cut, end[cut] + STUB))
-    )
-    return [stems, hoops, drops, stubs]
-
-
-def _largest(layout: TreeLayout, sizes: Array) -> Array:
-    """Return the largest size of each level."""
-    largest = np.zeros(layout.height + 1)
-    np.maximum.at(largest, layout.depth, sizes)
-    return largest
-
-
-def _pitch(layout: TreeLayout, across: Array) -> float:
-    """Return the smallest unit of breadth that keeps the boxes of each level apart."""
-    order = np.lexsort([layout.breadth, layout.depth])
-    a, b = order[:-1], order[1:]
-    needed = (across[a] + across[b]) / 2 + GAP_ACROSS
-    units = needed / np.where(
-        layout.depth[a] == layout.depth[b], layout.breadth[b] - layout.breadth[a], np.inf
-    )
-    return float(units.max(initial=0.0))
-
-
-def _centred(middle: Array, across: Array) -> Array:
-    """Shift the boxes so that they reach equally far to both sides of 0."""
-    reach = float((middle - across / 2).min() + (middle + across / 2).max())
-    return middle - reach / 2
-
-
-def _draw_tree(
-    ax: "Axes", layout: TreeLayout, placed: BoxLayout, contents: Contents, legend: LegendLayout
-) -> TreeArtists:
-    """Draw the tree all over the axes, and the legend below it."""
-    from matplotlib.collections import LineCollection, PolyCollection
-
-    scale = placed.scale
+    width, height = _axes.size_of(ax)
+    foot = _axes.legend_height(entries, width)
+    if foot > MAX_LEGEND_SHARE * height:
+        entries, foot = (), 0.0
+    placed = place((width, height - foot))
     ax.set_axis_off()
-    ax.set(xlim=(0, placed.size[0]), ylim=(-legend.height / scale, placed.size[1]))
-    look: dict[str, Any] = {"colors": _axes.BRANCH, "linewidths": LINE * scale, "zorder": 1}
-    branches = LineCollection(placed.branches, joinstyle="round", **look)
-    stubs = LineCollection(placed.stubs, linestyles=_axes.DOTTED, **look)
-    ax.add_collection(branches, autolim=False)
-    ax.add_collection(stubs, autolim=False)
-    places = contents.place_strips(placed).tolist()
-    bars = None
-    if contents.colours:
-        pieces, classes = contents.place_bars(placed)
-        faces = [contents.colours[n] for n in classes]
-        bars = PolyCollection(list(pieces), facecolors=faces, linewidths=0.0, zorder=3)
-        ax.add_collection(bars, autolim=False)
-    boxes = _draw_boxes(ax, layout, placed)
-    texts = _write_words(ax, layout, placed, contents.words)
-    strips = tuple(
-        ax.imshow(pixels, extent=tuple(place), aspect="auto", zorder=3)
-        for (pixels, size), place in zip(contents.strips, places, strict=True)
-        if scale * size[1] >= SMALLEST_STRIP
+    ax.set(xlim=(0, placed.size[0]), ylim=(-foot / placed.scale, placed.size[1]))
+    branches, stubs = _draw_branches(ax, placed)
+    return TreeArtists(
+        axes=ax,
+        layout=layout,
+        boxes=_draw_boxes(ax, layout, placed),
+        texts=_write_lines(ax, layout, placed, contents.lines),
+        branches=branches,
+        stubs=stubs,
+        bars=_draw_bars(ax, placed, contents),
+        strips=_draw_strips(ax, placed, contents),
+        legend=_axes.draw_legend(ax, entries),
     )
-    drawn_legend = _axes.draw_legend(ax, legend)
-    return TreeArtists(ax, layout, boxes, texts, branches, stubs, bars, strips, drawn_legend)
+
+
+def _draw_branches(ax: "Axes", placed: BoxLayout) -> tuple["LineCollection", "LineCollection"]:
+    from matplotlib.collections import LineCollection
+
+    look: dict[str, Any] = {"colors": _axes.BRANCH, "linewidths": LINE_WIDTH * placed.scale}
+    branches = LineCollection(list(placed.branches), capstyle="projecting", zorder=1, **look)
+    stubs = LineCollection(list(placed.stubs), linestyles=DOTTED, zorder=1, **look)
+    for lines in (branches, stubs):
+        ax.add_collection(lines, autolim=False)
+    return branches, stubs
+
+
+def _draw_bars(ax: "Axes", placed: BoxLayout, contents: Contents) -> "PolyCollection | None":
+    from matplotlib.collections import PolyCollection
+
+    if not contents.colours:
+        return None
+    pieces, classes = contents.place_bars(placed)
+    faces = [contents.colours[n] for n in classes]
+    bars = PolyCollection(list(pieces), facecolors=faces, linewidths=0.0, zorder=3)
+    ax.add_collection(bars, autolim=False)
+    return bars
+
+
+def _draw_strips(ax: "Axes", placed: BoxLayout, contents: Contents) -> tuple["AxesImage", ...]:
+    extents = map(tuple, contents.place_strips(placed).tolist())
+    return tuple(
+        ax.imshow(pixels, extent=extent, aspect="auto", zorder=3)
+        for (pixels, size), extent in zip(contents.strips, extents, strict=True)
+        if placed.scale * size[1] >= MIN_STRIP_HEIGHT
+    )
 
 
 def _draw_boxes(
@@ -398,35 +385,35 @@ def _draw_boxes(
     has_children = layout.is_cut.copy()
     has_children[layout.parents] = True
     boxes = []
-    looks = zip(placed.low, placed.high, has_children, layout.is_lost, strict=True)
-    for low, high, is_inner, is_lost in looks:
+    looks = zip(placed.low, placed.high, has_children, layout.is_unstable, strict=True)
+    for low, high, is_inner, is_unstable in looks:
         width, height = high - low
         box = FancyBboxPatch(
             tuple(low), width, height, linewidth=placed.scale, zorder=2, edgecolor=_axes.EDGE,
             boxstyle=f"round,pad=0,rounding_size={ROUNDING}",
             facecolor=_axes.FACE if is_inner else _axes.LEAF_FACE,
-            linestyle=_axes.DASHED if is_lost else "solid",
+            linestyle=DASHED if is_unstable else "solid",
         )  # fmt: skip
         ax.add_patch(box)
         boxes.append(box)
     return tuple(boxes)
 
 
-def _write_words(
-    ax: "Axes", layout: TreeLayout, placed: BoxLayout, words: list[list[StyledLine]]
+def _write_lines(
+    ax: "Axes", layout: TreeLayout, placed: BoxLayout, contents: list[list[StyledLine]]
 ) -> tuple[tuple["Text", ...], ...]:
     """Write the lines of each box one below the other, from the middle of its top."""
-    if placed.scale * _axes.FONT_SIZE < _axes.SMALLEST:
-        return ((),) * len(words)
-    look: dict[str, Any] = {"ha": "center", "va": "baseline", "zorder": 3}
+    if placed.scale * _axes.FONT_SIZE < MIN_FONT_SIZE:
+        return ((),) * len(contents)
+    look: dict[str, Any] = {"ha": "center", "va": "baseline", "zorder": 3, **_axes.LITERAL}
     texts = []
-    looks = zip(words, placed.low, placed.high, layout.is_lost, strict=True)
-    for lines, low, high, is_lost in looks:
+    places = zip(contents, placed.low, placed.high, layout.is_unstable, strict=True)
+    for lines, low, high, is_unstable in places:
         middle, top = (low[0] + high[0]) / 2, high[1] - PAD
-        look["alpha"] = _axes.PALE_INK if is_lost else 1.0
+        look["alpha"] = UNSTABLE_ALPHA if is_unstable else 1.0
         written = [
-            _axes.write(
-                ax, (middle, top - below), text, color=_axes.COLOURS[style],
+            ax.text(
+                middle, top - below, text, color=_axes.COLOURS[style],
                 fontproperties=_axes.font(style, placed.scale), **look,
             )
             for (text, style), below in zip(lines, _axes.baselines(lines), strict=True)
