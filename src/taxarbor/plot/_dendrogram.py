@@ -61,8 +61,8 @@ def lay_out_dendrogram(taxonomy: Taxonomy) -> DendrogramLayout:
         )
     except RecursionError:
         raise InputError(
-            f"the tree is too deep for a dendrogram, {tree.height} splits above a leaf: draw "
-            "taxonomy.prune(100)"
+            f"SciPy draws no dendrogram that is so deep, {tree.height} splits above a leaf, or "
+            "with so many children of one node: draw fewer clusters, taxonomy.prune(100)"
         ) from None
     corners = np.dstack([(np.array(lines["icoord"]) - 5.0) / 10.0, lines["dcoord"]])
     names = {f"C{n}": colour for n, colour in enumerate(COLOURS, start=1)}  # SciPy's palette
@@ -122,8 +122,8 @@ def plot_dendrogram(
     Raises
     ------
     ImportError, TypeError, ValueError
-        Without matplotlib, if the root was not split or the tree is hundreds of levels deep, or
-        for an argument not as above.
+        Without matplotlib, if the root was not split or the tree is many hundred levels deep,
+        or for an argument not as above.
 
     Examples
     --------
