@@ -24,7 +24,7 @@ MAX_NAMED = 5
 # The class of each row
 
 
-def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...]]:
+def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[object, ...]]:
     """Return the number of each row's class, -1 if it has none, and the label of each class.
 
     Labels may be anything hashable, in a list, an array, or a pandas or polars series; those
@@ -45,7 +45,7 @@ def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[Any, ...
             f"there must be one class per row, such as a number or a name: {error}"
         ) from error
     number: dict[str, int] = {}
-    classes: list[Any] = []
+    classes: list[object] = []
     for label in code_of:
         name = name_of(label)
         if is_gap(name if isinstance(label, bytes) else label):
@@ -77,9 +77,6 @@ def _as_array(y: ArrayLike) -> NDArray[Any]:
 
 
 # The tree of the classes
-
-ClassTreeLike: TypeAlias = Any
-"""What :meth:`ClassTree.read` takes."""
 
 
 @final
@@ -152,7 +149,7 @@ class ClassTree:
         return len(self.leaves)
 
     @classmethod
-    def read(cls, source: ClassTreeLike) -> Self:
+    def read(cls, source: "ClassTreeLike") -> Self:
         """Return the tree that nested mappings, paths or a JSON file describe.
 
         Parameters
@@ -215,7 +212,7 @@ class ClassTree:
         parents: list[int] = []
         names: list[str] = []
         seen: set[int] = set()
-        pending: list[tuple[int, Any]] = [(-1, root)]
+        pending: list[tuple[int, object]] = [(-1, root)]
         while pending:
             parent, node = pending.pop()
             above = names[parent] if names else ""
@@ -237,7 +234,7 @@ class ClassTree:
             names.append(name)
         return cls(np.array(parents), tuple(names))
 
-    def leaves_of(self, classes: Sequence[Any]) -> IndexArray:
+    def leaves_of(self, classes: Sequence[object]) -> IndexArray:
         """Return the id of the leaf of each class, an int array of shape (n_classes,).
 
         Classes are looked up as text; ValueError is raised if one is not the name of a leaf.
@@ -257,7 +254,7 @@ class ClassTree:
             )
         return np.array([number[name_of(label)] for label in classes], dtype=np.intp)
 
-    def ancestors_of(self, classes: Sequence[Any], depth: int) -> list[str]:
+    def ancestors_of(self, classes: Sequence[object], depth: int) -> list[str]:
         """Return the name of each class's ancestor at a depth, or its own if it is no deeper.
 
         Takes and raises what :meth:`leaves_of` does; the root has depth 0.
@@ -277,19 +274,24 @@ class ClassTree:
         return names
 
 
-def _list(values: Sequence[Any]) -> str:
+ClassTreeLike: TypeAlias = (
+    ClassTree | Mapping[str, Any] | Sequence[Any] | NDArray[Any] | os.PathLike[str]
+)
+
+
+def _list(values: Sequence[object]) -> str:
     """Return the first few values as code."""
     return some([f"{value!r:.40}" for value in values], MAX_NAMED)
 
 
-def _is_node(source: Mapping[Any, Any]) -> bool:
+def _is_node(source: Mapping[str, object]) -> bool:
     """Tell a node from a mapping to paths, in which a class may be called "name"."""
     children = source.get("children")
     has_nodes = isinstance(children, Sequence) and all(isinstance(c, Mapping) for c in children)
     return has_nodes or isinstance(source.get("name"), str)
 
 
-def _join(paths: Iterable[Any]) -> dict[str, Any]:
+def _join(paths: Iterable[object]) -> dict[str, Any]:
     """Return nested mappings that have these paths from the root to a leaf."""
     top: dict[str, Any] = {"children": []}
     below: dict[tuple[int, str], dict[str, Any]] = {}  # by the node above and the name
@@ -303,8 +305,8 @@ def _join(paths: Iterable[Any]) -> dict[str, Any]:
                 node["children"].append(below[key])
             node = below[key]
         ends.append(node)
-    if any(end is top for end in ends):
-        raise InputError("a path is empty; give the names from the root to the class")
+    if any(end is top for end in ends) or not ends:
+        raise InputError("a path is empty; give the names from the root to each class")
     if inner := [end["name"] for end in ends if end["children"]]:
         raise InputError(
             f"only leaves can be classes, and some have others below: {_list(inner)}"
@@ -317,13 +319,11 @@ def _join(paths: Iterable[Any]) -> dict[str, Any]:
     if len(top["children"]) > 1:
         roots = _list([root["name"] for root in top["children"]])
         raise InputError(f"paths must begin with the same name, that of the root; got {roots}")
-    if not top["children"]:
-        raise InputError("the tree of the classes is empty; it needs at least one leaf")
     root: dict[str, Any] = top["children"][0]
     return root
 
 
-def _names_on(path: Any) -> list[str]:
+def _names_on(path: object) -> list[str]:
     if isinstance(path, str) or not isinstance(path, Sequence | np.ndarray):
         raise InputError(
             "a path must be a sequence of names from the root to the class, "
@@ -332,7 +332,7 @@ def _names_on(path: Any) -> list[str]:
     return [str(name) for name in path]
 
 
-def _paths_of(mapping: Mapping[Any, Any]) -> Iterator[list[str]]:
+def _paths_of(mapping: Mapping[str, object]) -> Iterator[list[str]]:
     """Yield the path of each class, with the class itself at the end."""
     for label, path in mapping.items():
         above = _names_on(path)

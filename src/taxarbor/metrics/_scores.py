@@ -67,7 +67,7 @@ class LeafTable:
 
     tree: Tree
     counts: NDArray[Any]
-    classes: tuple[Any, ...]
+    classes: tuple[object, ...]
 
     @classmethod
     def of(cls, model: object, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
@@ -375,7 +375,7 @@ def dendrogram_purity(
 def dasgupta_cost(
     taxonomy: object,
     y: ArrayLike,
-    truth: ClassTreeLike = None,
+    truth: ClassTreeLike | None = None,
     *,
     normalize: bool = True,
     sample_weight: ArrayLike | None = None,
@@ -457,7 +457,7 @@ def _cost(table: LeafTable, classes: LeafPairs | None, *, normalize: bool) -> fl
 def tree_scores(
     taxonomy: object,
     y: ArrayLike,
-    truth: ClassTreeLike = None,
+    truth: ClassTreeLike | None = None,
     *,
     dasgupta: bool = False,
     sample_weight: ArrayLike | None = None,

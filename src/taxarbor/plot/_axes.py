@@ -7,10 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-import numpy as np
-
 from taxarbor._errors import InputError, printable
-from taxarbor._types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +29,7 @@ CLASSES = (
 )  # fmt: skip
 COLOURS: dict[Style, str] = {"title": INK, "plain": PLAIN, "plus": PLUS, "minus": MINUS}
 
-FONT_SIZE, TITLE_SIZE = 8.0, 9.0
-LINE_SPACING = 1.38  # from one baseline to the next, in font sizes
+FONT_SIZE, LINE_HEIGHT = 8.0, 11.0  # the latter from one baseline to the next
 MAX_LETTERS = 28  # of a line
 MAX_INCHES = 100.0  # of a new figure; where more is needed, all is drawn smaller
 POINTS_PER_INCH = 72.0
@@ -61,17 +57,12 @@ def shorten(text: object, max_letters: int = MAX_LETTERS) -> str:
     return line if len(line) <= max_letters else line[: max_letters - 1].rstrip() + "…"
 
 
-def font_size(style: Style) -> float:
-    """Return the size of a style's font."""
-    return TITLE_SIZE if style == "title" else FONT_SIZE
-
-
 def font(style: Style, scale: float = 1.0) -> "FontProperties":
     """Return a style's font."""
     from matplotlib.font_manager import FontProperties
 
     weight = "bold" if style == "title" else "normal"
-    return FontProperties(weight=weight, size=scale * font_size(style))
+    return FontProperties(weight=weight, size=scale * FONT_SIZE)
 
 
 def width_of(line: StyledLine) -> float:
@@ -80,19 +71,6 @@ def width_of(line: StyledLine) -> float:
 
     text, style = line
     return float(text_to_path.get_text_width_height_descent(text, font(style), False)[0])
-
-
-def height_of(lines: Sequence[StyledLine]) -> float:
-    """Return the height of lines, one below the other."""
-    return sum(LINE_SPACING * font_size(style) for _, style in lines)
-
-
-def baselines(lines: Sequence[StyledLine]) -> Array:
-    """Return how far below the top of the first line each baseline is."""
-    sizes = np.array([font_size(style) for _, style in lines])
-    # From the foot of its strip, a line's baseline is as far as descenders reach.
-    drops: Array = np.cumsum(LINE_SPACING * sizes) - (LINE_SPACING - 1.0) * sizes
-    return drops
 
 
 def new_axes(size: Size, margins: Sequence[float] = (0, 0, 0, 0)) -> "Axes":
@@ -127,7 +105,7 @@ def legend_height(entries: Entries, width: float) -> float:
     if not entries:
         return 0.0
     n_lines = math.ceil(len(entries) / _legend_columns(entries, width))
-    return n_lines * LINE_SPACING * FONT_SIZE + 2 * LEGEND_PAD
+    return n_lines * LINE_HEIGHT + 2 * LEGEND_PAD
 
 
 def draw_legend(ax: "Axes", entries: Entries) -> "Legend | None":
@@ -143,7 +121,7 @@ def draw_legend(ax: "Axes", entries: Entries) -> "Legend | None":
         handles, ["-"] * len(handles), loc="lower center", ncols=n_columns, frameon=False,
         prop=font("plain"), borderpad=0.0, borderaxespad=LEGEND_PAD / FONT_SIZE,
         handlelength=1.0, handleheight=1.0, handletextpad=0.5, columnspacing=1.6,
-        labelspacing=LINE_SPACING - 1.0, labelcolor=PLAIN,
+        labelspacing=LINE_HEIGHT / FONT_SIZE - 1.0, labelcolor=PLAIN,
     )  # fmt: skip
     for text, (name, _) in zip(legend.get_texts(), entries, strict=True):
         look: dict[str, Any] = {"text": name, **LITERAL}

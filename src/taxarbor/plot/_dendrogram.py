@@ -182,7 +182,7 @@ def _set_axes(
     along.set_tick_params(color=BRANCH, labelcolor=PLAIN, labelsize=FONT_SIZE)
     along.set_label_text("clusters, if cut here", color=PLAIN, fontsize=FONT_SIZE)
     room = _axes.size_of(ax)[0 if is_down else 1] / tree.n_leaves
-    size = min(FONT_SIZE, room / _axes.LINE_SPACING)
+    size = min(1.0, room / _axes.LINE_HEIGHT) * FONT_SIZE
     if size < MIN_FONT_SIZE:
         across.set_ticks([])
         return ()

@@ -186,7 +186,7 @@ class Contents:
         widths = [max(map(_axes.width_of, lines), default=0.0) for lines in self.lines]
         strips = np.array([size for _, size in self.strips])
         width = np.maximum(widths, strips[:, 0])
-        height = np.array([_axes.height_of(lines) for lines in self.lines])
+        height = np.array([_axes.LINE_HEIGHT * len(lines) for lines in self.lines])
         height += strips[:, 1] + SPACE * (strips[:, 1] > 0.0)
         if self.colours:
             width, height = np.maximum(width, MIN_BAR_WIDTH), height + BAR_HEIGHT + SPACE
@@ -409,14 +409,14 @@ def _write_lines(
     texts = []
     places = zip(contents, placed.low, placed.high, layout.is_unstable, strict=True)
     for lines, low, high, is_unstable in places:
-        middle, top = (low[0] + high[0]) / 2, high[1] - PAD
+        middle, top = (low[0] + high[0]) / 2, high[1] - PAD - _axes.FONT_SIZE
         look["alpha"] = UNSTABLE_ALPHA if is_unstable else 1.0
         written = [
             ax.text(
-                middle, top - below, text, color=_axes.COLOURS[style],
+                middle, top - n * _axes.LINE_HEIGHT, text, color=_axes.COLOURS[style],
                 fontproperties=_axes.font(style, placed.scale), **look,
             )
-            for (text, style), below in zip(lines, _axes.baselines(lines), strict=True)
+            for n, (text, style) in enumerate(lines)
         ]  # fmt: skip
         texts.append(tuple(written))
     return tuple(texts)
