@@ -99,9 +99,7 @@ rivals = {
     "Ward": from_linkage(linkage(X, "ward"), 12),
 }
 measures = ["adjusted_shortest_path", "adjusted_path_sharing"]
-shape = {
-    name: tree_scores(one, animals.names, animals.tree) for name, one in rivals.items()
-}
+shape = {name: tree_scores(one, animals.names, animals.tree) for name, one in rivals.items()}
 leaves = {name: tree_scores(one, kinds) for name, one in rivals.items()}
 pd.concat(
     [

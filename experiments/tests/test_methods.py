@@ -25,7 +25,7 @@ from experiments.methods import (
 )
 from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.estimators import _taxarbor
-from taxarbor.metrics import tree_scores, shortest_path_score
+from taxarbor.metrics import shortest_path_score, tree_scores
 from taxarbor.tree import LinearRule, TreeBuilder
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
