@@ -121,12 +121,9 @@ class ClassTree:
     def __post_init__(self) -> None:
         parents, node_names = np.array(self.parents, dtype=np.intp), tuple(self.node_names)
         numbers = np.arange(len(node_names))
-        if not len(parents):
-            raise InputError("the tree of the classes is empty; it needs at least one leaf")
-        if parents.shape != numbers.shape or parents[0] != -1:
-            raise InputError("each node needs a name and a parent, which is -1 for the first")
-        if (parents[1:] < 0).any() or (parents >= numbers).any():
-            raise InputError("each node but the first needs a parent that comes before it")
+        is_tree = len(parents) and parents.shape == numbers.shape and parents[0] == -1
+        if not is_tree or (parents[1:] < 0).any() or (parents >= numbers).any():
+            raise InputError("each node needs a name and, but for the first, a node before it")
         leaves = np.setdiff1d(numbers, parents)
         names = tuple(node_names[leaf] for leaf in leaves)
         if "" in names:
@@ -307,14 +304,10 @@ def _join(paths: Iterable[object]) -> dict[str, Any]:
         ends.append(node)
     if any(end is top for end in ends) or not ends:
         raise InputError("a path is empty; give the names from the root to each class")
-    if inner := [end["name"] for end in ends if end["children"]]:
+    n_paths = Counter(map(id, ends))
+    if wrong := [end["name"] for end in ends if end["children"] or n_paths[id(end)] > 1]:
         raise InputError(
-            f"only leaves can be classes, and some have others below: {_list(inner)}"
-        )
-    names = [end["name"] for end in ends]
-    if len({id(end) for end in ends}) < len(ends):
-        raise InputError(
-            f"give one path per class; two are equal among those of {_list(names)}"
+            f"a path must lead to a leaf, and no other to the same; wrong: {_list(wrong)}"
         )
     if len(top["children"]) > 1:
         roots = _list([root["name"] for root in top["children"]])
