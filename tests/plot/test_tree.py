@@ -143,21 +143,17 @@ def assert_readable(drawn):
     assert (texts[lower, 3] <= texts[lower - 1, 1] + 1).all()  # pixels
     assert (boxes >= 0).all()
     assert (boxes <= np.tile(drawn.axes.figure.bbox.size, 2)).all()
-    # Strips and bars are in boxes, below their texts and each other.
+    # Bars are in boxes, below their texts.
     at = drawn.axes.transData.transform
     lowest = boxes[:, 3].copy()
     np.minimum.at(lowest, owners, texts[:, 1])
-    places = [strip.get_window_extent().extents for strip in drawn.strips]
-    if drawn.bars is not None:
-        places += [at(path.vertices[:4])[[0, 2]].ravel() for path in drawn.bars.get_paths()]
-    for n, (left, bottom, right, top) in enumerate(places):
+    bars = [] if drawn.bars is None else drawn.bars.get_paths()
+    for left, bottom, right, top in (at(bar.vertices[:4])[[0, 2]].ravel() for bar in bars):
         center = np.array([left + right, bottom + top]) / 2
         is_around = (boxes[:, :2] < center).all(axis=1) & (boxes[:, 2:] > center).all(axis=1)
         (owner,) = np.flatnonzero(is_around)
         assert boxes[owner, 0] < left < right < boxes[owner, 2]
         assert boxes[owner, 1] < bottom < top < lowest[owner] + 1e-6
-        if n == len(drawn.strips) - 1:
-            lowest[:] = np.inf
 
 
 @pytest.mark.parametrize("orientation", ["down", "right"])
@@ -343,15 +339,13 @@ def test_the_order_and_names_of_classes(known):
 
 
 @pytest.mark.parametrize("orientation", ["down", "right"])
-def test_classes_and_images(animals, orientation):
+def test_classes(animals, orientation):
     taxonomy, names = animals
     classes = [f"class {min(len(name), 15)}" for name in names]
-    images = np.random.default_rng(0).random((len(names), 8, 12, 3))
     look = {"max_depth": 3, "orientation": orientation}
-    drawn = plot_tree(taxonomy, classes=classes, images=images, **look)
+    drawn = plot_tree(taxonomy, classes=classes, **look)
     drawn.axes.figure.canvas.draw()
     assert_readable(drawn)
-    assert len(drawn.strips) == len(drawn.boxes)
     assert [text.get_text() for text in drawn.legend.texts][8:] == ["other"]
     legend, (boxes, _, _) = drawn.legend.get_window_extent().extents, extents(drawn)
     assert legend[3] < boxes[:, 1].min()
@@ -380,68 +374,3 @@ def test_given_axes_are_filled(known):
             assert legend[3] <= boxes[:, 1].min()
     _, ax = plt.subplots(figsize=(1, 1))
     assert plot_tree(known, ax=ax, classes=classes).legend is None  # too large
-
-
-# Images
-
-
-def strip(taxonomy, images, rows):
-    """Return the pixels that the root shows, and their height and width in points."""
-    (shown,) = plot_tree(taxonomy, images=images, examples={0: rows}).strips
-    left, right, bottom, top = shown.get_extent()
-    return np.asarray(shown.get_array()), (top - bottom, right - left)
-
-
-def test_images_show_the_pixels_given(known):
-    grey = np.arange(12 * 3 * 5, dtype=np.uint8).reshape(12, 3, 5)
-    pixels, size = strip(known, grey, [4, 2])
-    assert pixels.shape == (3, 5 + 1 + 5, 4)
-    for channel in range(3):
-        np.testing.assert_array_equal(pixels[:, :5, channel], grey[4])
-        np.testing.assert_array_equal(pixels[:, 6:, channel], grey[2])
-    assert (pixels[:, :5, 3] == 255).all()
-    assert (pixels[:, 5] == 0).all()
-    assert size == pytest.approx((26.0, 11 / 3 * 26.0))
-    for channels in [(), (3,), (4,)]:
-        values = np.random.default_rng(0).random((12, 2, 2, *channels))
-        kinds = values, np.round(values * 255).astype(np.uint8), values > 0.5
-        floats, same, binary = (strip(known, images, [7])[0] for images in kinds)
-        np.testing.assert_array_equal(floats, same)
-        assert set(np.unique(binary)) <= {0, 255}
-        n = channels[0] if channels else 3
-        expected = kinds[1][7] if channels else kinds[1][7][..., None].repeat(3, axis=2)
-        np.testing.assert_array_equal(same[..., :n], expected)
-    large = np.zeros((12, 1000, 300), dtype=np.uint8)
-    large[:, :500] = 200
-    pixels, _ = strip(known, large, [0])
-    assert max(pixels.shape[:2]) <= 128
-    assert pixels[0, 0].tolist() == [200, 200, 200, 255]
-    assert pixels[-1, -1].tolist() == [0, 0, 0, 255]
-
-
-def test_images_are_of_rows_from_all_over_the_node(known):
-    images = np.arange(12, dtype=np.uint8)[:, None, None].repeat(2, axis=1).repeat(2, axis=2)
-    for node, shown in enumerate(plot_tree(known, images=images).strips):
-        values, rows = shown.get_array()[0, ::3, 0].tolist(), known.tree.rows(node).tolist()
-        assert (values[0], values[-1]) == (rows[0], rows[-1])
-        assert len(values) == min(len(rows), 4)
-        assert set(values) <= set(rows)
-    drawn = plot_tree(known, images=images, examples={0: [7], 1: np.array([1, 7, 2])})
-    assert [len(strip.get_array()[0, ::3]) for strip in drawn.strips] == [1, 3]
-    assert len(plot_tree(known, images=images, examples=lambda node: [node]).strips) == 6
-    assert plot_tree(known, images=images, examples=lambda node: []).strips == ()
-
-
-def test_wrong_images_and_examples_are_refused(known):
-    for images in (
-        np.zeros((12, 4)), np.zeros((12, 4, 4, 2)), np.zeros((11, 4, 4)), np.zeros((12, 0, 4)),
-        np.zeros((12, 4, 4), dtype=int), np.full((12, 4, 4), 16.0), np.full((12, 4, 4), np.nan),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match="image"):
-            plot_tree(known, images=images)
-    for rows in ([12], [-1, 3], [0.5], 3):
-        with pytest.raises(ValueError, match=r"examples .* from 0 to 11"):
-            plot_tree(known, images=np.zeros((12, 3, 3)), examples={0: rows})
-    with pytest.raises(ValueError, match="images"):
-        plot_tree(known, examples={0: [1]})
-    assert plt.get_fignums() == []

@@ -1,15 +1,14 @@
-"""What plots show of a node: lines of text, the share of each class, images of some rows."""
+"""What plots show of a node: lines of text, and the share of each class."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor._images import Pixels, check_images, small_image
 from taxarbor._types import IndexArray
 from taxarbor.metrics._classes import NO_LABEL, encode_labels, name_of
 from taxarbor.plot._axes import (
@@ -18,7 +17,6 @@ from taxarbor.plot._axes import (
     MAX_LETTERS,
     OTHER,
     Entries,
-    Size,
     Style,
     StyledLine,
     shorten,
@@ -28,17 +26,11 @@ from taxarbor.taxonomy._text import count_rows, describe_rule, phrase
 from taxarbor.tree import Tree
 
 Describe: TypeAlias = Callable[[int], Sequence[str | StyledLine]]
-Examples: TypeAlias = Mapping[int, ArrayLike] | Callable[[int], ArrayLike]
-# Images side by side, as bytes of shape (height, width, 4), and their size in points.
-Strip: TypeAlias = tuple[Pixels, Size]
 
 STYLES: tuple[Style, ...] = get_args(Style)
 N_TOP_FEATURES = 3
 MAX_CLASSES_NAMED, MIN_CLASS_SHARE = 2, 0.1  # of a node
 MAX_CLASS_LETTERS = 20  # of a class with a share behind it
-N_IMAGES, MAX_PIXELS = 4, 128  # images of a node, and the pixels of their sides
-MAX_IMAGE_HEIGHT, MAX_IMAGE_WIDTH = 26.0, 78.0  # points
-IMAGE_GAP = 0.1  # between two images, in widths of one
 
 
 # Text
@@ -141,52 +133,3 @@ class ClassCounts:
             for n in order
             if shares[n] >= MIN_CLASS_SHARE
         ]
-
-
-# Images
-
-
-def make_strips(
-    tree: Tree, nodes: Sequence[int], images: ArrayLike | None, examples: Examples | None
-) -> list[Strip]:
-    """Return a strip of images for each node; arguments are those of ``plot_tree``."""
-    if images is None:
-        return [_line_up([])] * len(nodes)
-    pixels = check_images(images, tree.n_rows)
-    chosen = [_choose_rows(tree, node, examples) for node in nodes]
-    return [_line_up([small_image(pixels, row, MAX_PIXELS) for row in rows]) for rows in chosen]
-
-
-def _choose_rows(tree: Tree, node: int, examples: Examples | None) -> list[int]:
-    """Return the rows to show for a node."""
-    if examples is None:
-        rows = tree.rows(node)
-        spread = np.unique(np.linspace(0, len(rows) - 1, N_IMAGES).astype(int))
-        return [int(row) for row in rows[spread]]
-    given: Any = examples.get(node, ()) if isinstance(examples, Mapping) else examples(node)
-    chosen = np.asarray(given)
-    if chosen.size == 0:
-        return []
-    is_right = chosen.ndim == 1 and chosen.dtype.kind in "iu"
-    if not is_right or chosen.min() < 0 or chosen.max() >= tree.n_rows:
-        raise InputError(
-            f"examples must be row numbers from 0 to {tree.n_rows - 1}, got {given!r} for "
-            f"node {node}"
-        )
-    return [int(row) for row in chosen]
-
-
-def _line_up(images: list[Pixels]) -> Strip:
-    """Put images side by side, in colours, with clear pixels between."""
-    if not images:
-        return np.zeros((1, 0, 4), dtype=np.uint8), (0.0, 0.0)
-    height, width = images[0].shape[:2]
-    gap = max(1, round(IMAGE_GAP * width))
-    strip = np.zeros((height, len(images) * (width + gap) - gap, 4), dtype=np.uint8)
-    for n, image in enumerate(images):
-        colours = image[..., None].repeat(3, axis=2) if image.ndim == 2 else image
-        place = strip[:, n * (width + gap) :][:, :width]
-        place[..., 3] = 255
-        place[..., : colours.shape[2]] = colours
-    point = min(MAX_IMAGE_HEIGHT / height, MAX_IMAGE_WIDTH / width)
-    return strip, (point * strip.shape[1], point * height)

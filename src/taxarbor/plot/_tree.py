@@ -1,9 +1,8 @@
 """Trees as boxes: where nodes stand, how large their boxes are, then the drawing.
 
-A box holds, from top to bottom, lines of text, a strip of images and a bar of classes. Where
-boxes are placed, ``across`` is the direction of a layout's breadth and ``along`` that of its
-depth: to the right and down if the root is on top, down and to the right if it is on the left.
-Lengths are in points.
+A box holds lines of text and, below them, a bar of classes. Where boxes are placed, ``across``
+is the direction of a layout's breadth and ``along`` that of its depth: to the right and down if
+the root is on top, down and to the right if it is on the left. Lengths are in points.
 """
 
 import functools
@@ -24,20 +23,18 @@ from taxarbor.taxonomy._taxonomy import taxonomy_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PolyCollection
-    from matplotlib.image import AxesImage
     from matplotlib.legend import Legend
     from matplotlib.patches import FancyBboxPatch
     from matplotlib.text import Text
 
 GAP_ACROSS, GAP_ALONG, MARGIN, STUB = 8.0, 28.0, 6.0, 10.0
 MIN_WIDTH = 150.0  # of a new figure: room for a legend
-PAD, SPACE = 6.0, 3.5  # within boxes, and between lines, strip and bar
+PAD, SPACE = 6.0, 3.5  # within boxes, and between lines and bar
 BAR_HEIGHT, MIN_BAR_WIDTH = 5.0, 60.0
 ROUNDING, LINE_WIDTH = 4.0, 1.3
 DOTTED, DASHED = (0, (1.0, 1.2)), (0, (3.0, 2.0))
 UNSTABLE_ALPHA = 0.65  # of the text of a node that is not stable
 MIN_FONT_SIZE = 1.0  # matplotlib draws smaller fonts too large for their boxes
-MIN_STRIP_HEIGHT = 2.0  # below which images show nothing
 MAX_LEGEND_SHARE = 0.4  # of the height of the axes; a larger legend is left out
 
 
@@ -179,25 +176,15 @@ class Contents:
     lines: list[list[StyledLine]]
     counts: IndexArray  # (n_shown, n_colours), the pieces of each bar
     colours: tuple[str, ...]  # empty where there are no classes, and so no bars
-    strips: list[_nodes.Strip]  # of no size where there are no images
 
     def measure(self) -> tuple[Array, Array]:
         """Return the width and the height that each box needs."""
         widths = [max(map(_axes.width_of, lines), default=0.0) for lines in self.lines]
-        strips = np.array([size for _, size in self.strips])
-        width = np.maximum(widths, strips[:, 0])
+        width = np.array(widths)
         height = np.array([_axes.LINE_HEIGHT * len(lines) for lines in self.lines])
-        height += strips[:, 1] + SPACE * (strips[:, 1] > 0.0)
         if self.colours:
             width, height = np.maximum(width, MIN_BAR_WIDTH), height + BAR_HEIGHT + SPACE
         return width + 2 * PAD, height + 2 * PAD
-
-    def place_strips(self, placed: BoxLayout) -> Array:
-        """Return left, right, bottom and top of the strips, (n_shown, 4)."""
-        sizes = np.array([size for _, size in self.strips])
-        left = (placed.low[:, 0] + placed.high[:, 0] - sizes[:, 0]) / 2
-        bottom = placed.low[:, 1] + PAD + (BAR_HEIGHT + SPACE if self.colours else 0.0)
-        return np.column_stack([left, left + sizes[:, 0], bottom, bottom + sizes[:, 1]])
 
     def place_bars(self, placed: BoxLayout) -> tuple[Array, IndexArray]:
         """Return the corners of all pieces of the bars, (n_pieces, 4, 2), and their classes."""
@@ -225,7 +212,6 @@ class TreeArtists:
     branches: "LineCollection"
     stubs: "LineCollection"
     bars: "PolyCollection | None"
-    strips: tuple["AxesImage", ...]
     legend: "Legend | None"
 
 
@@ -235,8 +221,6 @@ def plot_tree(
     max_depth: SupportsIndex | None = None,
     describe: _nodes.Describe | None = None,
     classes: ArrayLike | None = None,
-    images: ArrayLike | None = None,
-    examples: _nodes.Examples | None = None,
     orientation: Orientation = "down",
     ax: "Axes | None" = None,
 ) -> TreeArtists:
@@ -261,11 +245,6 @@ def plot_tree(
         The class of each row. A bar in each box then shows how many rows are of each class,
         the eight largest classes in colours, any others and rows without a class in grey, and
         a legend names them.
-    images : array of shape (n_rows, height, width) or (n_rows, height, width, 3 or 4), optional
-        An image for each row: floats from 0 to 1, or bytes. Each box shows some of its rows.
-    examples : mapping or callable, optional
-        By a node's id, the numbers of the rows whose images are shown; nodes that a mapping
-        leaves out show none. By default: four rows from all over the node.
     orientation : {"down", "right"}
         Where the tree grows to: from a root on top, or from a root on the left.
     ax : Axes, optional
@@ -279,14 +258,12 @@ def plot_tree(
         What was drawn: ``axes``, ``layout`` (``layout.nodes``, ids of the nodes shown, in the
         order of ``boxes`` and ``texts``), ``boxes``, ``texts`` (the lines of each node),
         ``branches`` and ``stubs`` (to children shown, and not shown), ``bars`` (None without
-        classes), ``legend`` (None without classes and pale nodes) and ``strips`` (an image for
-        each node that shows any).
+        classes) and ``legend`` (None without classes and pale nodes).
 
     Raises
     ------
     ImportError, TypeError, ValueError
-        Without matplotlib, or for an argument, or what ``describe`` or ``examples`` returns,
-        not as above.
+        Without matplotlib, or for an argument, or what ``describe`` returns, not as above.
 
     Examples
     --------
@@ -301,8 +278,6 @@ def plot_tree(
     >>> plt.close(figure)
     """
     _axes.check_orientation(orientation)
-    if examples is not None and images is None:
-        raise InputError("examples are rows whose images are shown: pass the images, too")
     taxonomy = taxonomy_of(taxonomy)
     layout = lay_out(taxonomy, max_depth)
     nodes = layout.nodes.tolist()
@@ -310,9 +285,8 @@ def plot_tree(
     if describe is None:
         describe = functools.partial(_nodes.describe_node, taxonomy, counts)
     lines = [_nodes.check_lines(describe(node), node) for node in nodes]
-    strips = _nodes.make_strips(taxonomy.tree, nodes, images, examples)
     colours = tuple(colour for _, colour in counts.entries)
-    contents = Contents(lines, counts.counts[layout.nodes], colours, strips)
+    contents = Contents(lines, counts.counts[layout.nodes], colours)
     entries = counts.entries
     if layout.is_unstable.any():
         entries += (("pale: not stable", _axes.GRID),)
@@ -340,7 +314,6 @@ def plot_tree(
         branches=branches,
         stubs=stubs,
         bars=_draw_bars(ax, placed, contents),
-        strips=_draw_strips(ax, placed, contents),
         legend=_axes.draw_legend(ax, entries),
     )
 
@@ -366,15 +339,6 @@ def _draw_bars(ax: "Axes", placed: BoxLayout, contents: Contents) -> "PolyCollec
     bars = PolyCollection(list(pieces), facecolors=faces, linewidths=0.0, zorder=3)
     ax.add_collection(bars, autolim=False)
     return bars
-
-
-def _draw_strips(ax: "Axes", placed: BoxLayout, contents: Contents) -> tuple["AxesImage", ...]:
-    extents = map(tuple, contents.place_strips(placed).tolist())
-    return tuple(
-        ax.imshow(pixels, extent=extent, aspect="auto", zorder=3)
-        for (pixels, size), extent in zip(contents.strips, extents, strict=True)
-        if placed.scale * size[1] >= MIN_STRIP_HEIGHT
-    )
 
 
 def _draw_boxes(
