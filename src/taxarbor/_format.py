@@ -1,7 +1,7 @@
 """Numbers as text, for words, tables and pages alike."""
 
 from collections.abc import Iterable
-from math import floor, isfinite, isnan, log10
+from math import floor, isfinite, isnan, log10, nan
 
 UNITS = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"))
 LARGEST_IN_WORDS = 1e15
@@ -53,6 +53,31 @@ def format_exactly(value: float) -> str:
     """Return a number in as many digits as it has, four at least if it has more."""
     digits = next((d for d in range(1, 17) if float(f"{value:.{d}g}") == value), 17)
     return format_number(value, digits)
+
+
+def format_share(share: float) -> str:
+    """Return a percentage; ``>99 %`` for less than all, ``<1 %`` for more than none."""
+    text = f"{abs(100.0 * share):.0f}"
+    rounded = {"100": ">99", "0": "<1"} if 1e-6 < share < 1.0 - 1e-6 else {}
+    return f"{rounded.get(text, text)} %"
+
+
+def format_means(means: Iterable[float | None], *, is_share: bool) -> list[str]:
+    """Return the means of one feature, as percentages if they are shares; None is unknown."""
+    numbers = [nan if mean is None else mean for mean in means]
+    texts = [format_share(mean) for mean in numbers] if is_share else format_column(numbers)
+    return [
+        "unknown" if isnan(mean) else text for mean, text in zip(numbers, texts, strict=True)
+    ]
+
+
+def round_digits(value: float | None, digits: int = 4) -> float | None:
+    """Return a number with few digits, as it is written to a page; None if not finite."""
+    if value is None or not isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    is_integer = rounded == int(rounded) and abs(rounded) < LARGEST_IN_WORDS
+    return int(rounded) if is_integer else rounded
 
 
 def round_between(value: float, low: float, high: float) -> float:

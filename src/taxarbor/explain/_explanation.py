@@ -1,5 +1,6 @@
-"""Reasons, examples and margins of a tree and its rows, as frames and as plain values."""
+"""Features, examples and margins of a taxonomy and its rows, as plain values and as frames."""
 
+import itertools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,42 +10,48 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError
-from taxarbor._format import format_column, format_number
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor._format import format_column, format_share
 from taxarbor._frames import make_frame
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._names import Classes, columns_of, find_row, given_names, index_of
-from taxarbor.explain._portrait import Portraits
-from taxarbor.explain._steps import Source, find_steps, number_or_none
-from taxarbor.tables._encoding import Expanded
-from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._reasons import (
-    Reason,
-    are_zero_and_one,
-    category_of,
-    known_mean,
-    missing_shares,
+from taxarbor.explain._distinctive import ColumnSummary
+from taxarbor.explain._input import (
+    Classes,
+    FeatureTable,
+    check_names,
+    column_labels,
+    index_labels,
 )
-from taxarbor.taxonomy._routing import check_columns, expand
+from taxarbor.explain._margins import Step, find_steps, number_or_none
+from taxarbor.taxonomy import Reason, Taxonomy
+from taxarbor.taxonomy._reasons import category_of, known_mean, missing_shares
+from taxarbor.taxonomy._routing import expand
 from taxarbor.taxonomy._text import phrase
+from taxarbor.tree import Tree
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TOP = 10  # features that stand out, unless asked otherwise
-_FEATURE = (
+N_REASONS = 10
+"""Features of each node that are kept, and shown unless asked otherwise."""
+EXAMPLES = ("typical", "extreme", "borderline")
+DIGITS = 6
+"""To which margins are compared."""
+USE = "a table of explanations"  # what needs pandas
+STEP = (
+    *("row", "row_name", "step", "node", "node_name", "child", "child_name", "margin"),
+    *("margin_percentile", "why"),
+)
+FEATURE = (
     *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
     "missing",
 )
-_KINDS = ("typical", "extreme", "borderline")
-DIGITS = 6  # to which margins are compared
-TABLE = "a table of explanations"  # what needs pandas
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explanation:
-    """Why the rows of a tree are where they are, and how clearly, as :func:`explain` finds it.
+    """Why the rows of a taxonomy are where they are, and how clearly; made by :func:`explain`.
 
     The data are not copied: do not change them while you use the explanation. Methods return
     plain values, or data frames where the name is plural.
@@ -52,9 +59,9 @@ class Explanation:
     Attributes
     ----------
     taxonomy : Taxonomy
-        The tree, with rules and means. A tree that had no rules has nearest-mean ones.
+        The taxonomy, with rules and means. Nearest-mean rules are added where it had none.
     names : tuple of str
-        A short name for each node, made of the features that lead to it from its parent.
+        A short name of each node, made of the features that lead to it from its parent.
     row_names : tuple of str or None
         Names of the rows.
     classes : Classes or None
@@ -62,27 +69,29 @@ class Explanation:
         rows without a class.
     margins : tuple of array or None
         For each node with a rule, the margins of its rows, in the order of
-        ``taxonomy.tree.rows(node)``; None for others. 1 is usual, 0 is the border.
+        ``taxonomy.tree.rows(node)``; None for others. 1 is typical, 0 is the border.
     units : float array of shape (n_nodes,)
         The median of the absolute margins of each rule, by which they were divided.
     whole : Taxonomy
-        The tree of all rows; that of a sample, in ``taxonomy``, has fewer.
-    numbers : int array
-        The numbers of the rows among all rows, ascending: those of a sample, or all.
+        The taxonomy of all rows; that of a sample, in ``taxonomy``, has fewer.
+    row_numbers : int array
+        The numbers of the explained rows among all rows, ascending.
+    weights : float array
+        The number of rows that each row stands for: 1, unless the rows are a sample.
     notes : tuple of str
         Where the explanation comes from a sample, a sentence that says so.
     has_rules : bool
-        Whether the tree came with rules of its own.
+        Whether the taxonomy came with rules.
 
     Examples
     --------
     >>> from taxarbor.explain import explain
     >>> from taxarbor.exchange import from_labels
     >>> why = explain(from_labels([0, 0, 1, 1]), [[1.0], [2.0], [9.0], [12.0]])
-    >>> [row["row"] for row in why.borderline(0, 1)]
+    >>> [example["row"] for example in why.examples(0, 1)["borderline"]]
     [2]
-    >>> [one["feature"] for one in why.standout(2)]
-    ['x0']
+    >>> [feature["words"] for feature in why.distinctive_features(2)]
+    ['higher x0']
     """
 
     taxonomy: Taxonomy
@@ -92,13 +101,15 @@ class Explanation:
     margins: tuple[Array | None, ...]
     units: Array
     whole: Taxonomy
-    numbers: IndexArray
+    row_numbers: IndexArray
+    weights: Array
     notes: tuple[str, ...]
     has_rules: bool
     _least: tuple[Array, ...]
-    _columns: Sequence[str] | None
-    _source: Source
-    _portraits: Portraits
+    _reasons: tuple[tuple[Reason, ...], ...]
+    _columns: tuple[str, ...] | None
+    _table: FeatureTable
+    _summary: ColumnSummary
 
     def __repr__(self) -> str:
         return f"Explanation({self.taxonomy!r})"
@@ -113,165 +124,192 @@ class Explanation:
         node : int
             Id of the node.
         n_top : int, optional
-            Number of features at most; by default all of the rule's, and ten that stand out.
+            Maximum number of features; by default all of the rule's, and ten distinctive ones.
         n_examples : int
-            Number of typical, of extreme and of borderline rows, at most.
+            Maximum number of typical, of extreme and of borderline rows.
 
         Returns
         -------
         dict
             ``node``, ``name``, ``parent``, ``depth``, ``n_rows``, ``children``, ``cluster``
             (the label, None for inner nodes), ``decided_by`` (the node whose rule decides to
-            which child rows go, None for leaves), ``n_features`` of its own rule, ``note``;
-            ``missing``, the share of its rows without a value, of each column with missing
-            values; ``features``, as in :meth:`features`; ``standout``, ``typical``,
-            ``extreme`` and ``borderline``, as the methods of these names return them; and
-            ``classes``, if known, the number of rows of each, the largest first.
+            which child rows go, None for leaves), ``n_features`` of the node's rule, ``note``;
+            ``missing``, the share of the node's rows without a value, for each column with
+            missing values; ``features``, as in :meth:`deciding_features`;
+            ``distinctive_features``; ``typical``, ``extreme`` and ``borderline``, as in
+            :meth:`examples`; and ``classes``, if known, the number of rows of each, the largest
+            first.
         """
-        taxonomy = self.taxonomy
-        parent = taxonomy.tree.parent(node)
-        index = operator.index(node)
-        is_leaf = taxonomy.tree.is_leaf(index)
+        tree, index = self.taxonomy.tree, operator.index(node)
+        rule, cluster = tree.rules[index], np.flatnonzero(tree.leaves == index)
+        n_distinctive = N_REASONS if n_top is None else n_top
         values = {
             "node": index,
             "name": self.names[index],
-            "parent": parent,
-            "depth": int(taxonomy.tree.depth[index]),
+            "parent": tree.parent(node),
+            "depth": int(tree.depth[index]),
             "n_rows": int(self.whole.tree.sizes[index]),
-            "children": list(taxonomy.tree.children(index)),
-            "cluster": int(np.flatnonzero(taxonomy.tree.leaves == index)[0])
-            if is_leaf
-            else None,
-            "decided_by": taxonomy.tree.decided_by(index),
-            "n_features": 0
-            if (rule := taxonomy.tree.rules[index]) is None
-            else rule.n_features_used,
-            "note": taxonomy.tree.notes[index],
+            "children": list(tree.children(index)),
+            "cluster": int(cluster[0]) if len(cluster) else None,
+            "decided_by": tree.decided_by(index),
+            "n_features": 0 if rule is None else rule.n_features_used,
+            "note": tree.notes[index],
             "missing": self._missing(index),
-            "features": self.leading(index, n_top),
-            "standout": self.standout(index, TOP if n_top is None else n_top),
+            "features": self.deciding_features(index, n_top),
+            "distinctive_features": self.distinctive_features(index, n_distinctive),
             **self.examples(index, n_examples),
         }
         if self.classes is not None:
-            counts = self.classes.count(taxonomy.tree.rows(index), self.weights)
+            counts = self.classes.count(tree.rows(index), self.weights)
             values["classes"] = {self.classes.name(code): count for code, count in counts}
         return values
 
-    def standout(self, node: SupportsIndex, n_top: int = TOP) -> list[dict[str, Any]]:
-        """Return the features in which a node's rows differ most, ``n_top`` at most.
+    def _missing(self, node: int) -> dict[str, float]:
+        encoding, missing = self.taxonomy.encoding, self.taxonomy.missing
+        if missing is None or encoding is None:
+            return {}
+        shares = zip(encoding.columns, missing[node].tolist(), strict=True)
+        return {column.label: share for column, share in shares if share > 0.0}
+
+    def deciding_features(
+        self, node: SupportsIndex, n_top: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the features that send rows to a node rather than to its siblings.
 
         Returns
         -------
         list of dict
-            ``feature``, its ``column``, ``words`` such as "higher age", and its ``effect``:
-            the difference of the means, in standard deviations, from -1 to 1, where the
-            feature alone separates the node's rows from all others; the largest first. ``mean``
-            of the node's rows and ``all_mean`` of all rows. ``share`` and ``all_share`` of
-            rows that have it, for yes-no features, else None. ``missing``, the share of the
-            node's rows without a value, which count in nothing else. ``counts`` of the node's
-            rows and ``all_counts`` of all rows in bins with these ``edges``; the outer bins
-            include all rows beyond. Of a category, the value that differs most. The root has
-            none.
+            ``feature``, its ``column``, ``words`` such as "higher age", and the ``direction``
+            ("higher" or "lower" values lead here; "unknown" or "known" where the node differs
+            from its siblings by missing values). ``share`` of the separation from the siblings,
+            negative where other features have to make up for it, and ``weight`` in the rule.
+            ``mean`` of the node's rows that have a value, or the share of rows with the
+            categories in words, and ``rest_mean`` of the siblings'. ``missing``, the share of
+            the node's rows without a value. The largest share comes first; with ``n_top``, only
+            so many positive ones.
         """
-        return self._portraits.standout(self.taxonomy, node, n_top)
+        taxonomy, index = self.taxonomy, operator.index(node)
+        if n_top is None or n_top > N_REASONS:
+            reasons = taxonomy.reasons(node, n_top)
+        else:
+            reasons = self._reasons[index][: max(n_top, 0)]
+        if not reasons:
+            return []
+        sides = [
+            (
+                known_mean(taxonomy, index, beside=beside),
+                missing_shares(taxonomy, index, beside=beside),
+            )
+            for beside in (False, True)
+        ]
+        lines = []
+        for reason in reasons:
+            direction = "higher" if reason.sign > 0 else "lower"
+            if reason.categories in (("known",), ("unknown",)):
+                direction = reason.categories[0]
+            means = [number_or_none(_mean_of(reason, taxonomy, *side)) for side in sides]
+            values = reason.name, reason.feature, phrase(reason), direction, reason.share
+            line = *values, reason.weight, *means, reason.unknown
+            lines.append(dict(zip(FEATURE, line, strict=True)))
+        return lines
 
-    def typical(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
-        """Return the rows nearest to the mean of a node's rows.
+    def distinctive_features(
+        self, node: SupportsIndex, n_top: int = N_REASONS
+    ) -> list[dict[str, Any]]:
+        """Return the features in which a node's rows differ most from all others.
 
-        Columns are measured in standard deviations over all rows. The rows of an inner node lie
-        between its clusters, and need not be typical of any of them.
+        Returns
+        -------
+        list of dict
+            At most ``n_top``, the largest effect first; none for the root. ``feature``, its
+            ``column``, ``words`` such as "higher age", and its ``effect``: the difference of
+            the means, in standard deviations, from -1 to 1, where the feature alone separates
+            the node's rows from all others. ``mean`` of the node's rows and ``all_mean`` of all
+            rows; for booleans also ``share`` and ``all_share`` of rows that have it, else None.
+            ``missing``, the share of the node's rows without a value, which are left out of all
+            else. ``counts`` of the node's rows and ``all_counts`` of all rows in bins with
+            these ``edges``; the outer bins include all rows beyond. Of a category, the value
+            that differs most.
+        """
+        return self._summary.distinctive_features(self.taxonomy.tree.rows(node), n_top)
+
+    def examples(
+        self, node: SupportsIndex, n_examples: int = 5
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return rows that show what a node is like, and where it ends.
 
         Parameters
         ----------
         node, n_examples : int
-            Id of the node, and the number of rows at most.
+            Id of the node, and the maximum number of rows of each kind. IndexError is raised if
+            there is no such node.
 
         Returns
         -------
-        list of dict
-            ``row``, ``name`` and ``distance``, the smallest first; 1 is the median of the
-            node's rows. IndexError is raised if there is no such node.
+        dict
+            ``typical``: the rows nearest to the mean of the node's rows, with their
+            ``distance``, in standard deviations of each feature; 1 is the median of the node's
+            rows. Those of an inner node lie between its clusters, and need not be typical of
+            any of them.
+
+            ``extreme``: the rows deepest inside the node, with their ``margin``, the least on
+            the path, the largest first; of equal ones, the most typical row. Those of the root
+            are its children's, in turn.
+
+            ``borderline``: the rows nearest to the border between the node's children, or of a
+            leaf, with their ``margin`` there, the smallest first; of equal ones, the least
+            typical row. Where a rule above decides the split, the border is that of all nodes
+            which it chooses among.
+
+            Each row has its ``row`` number and ``name``. Rows with the smallest margin of all
+            are not extreme and those with the largest not borderline: where all margins are
+            equal, as with boolean features, or there is one leaf, both lists are empty.
         """
-        return self.examples(node, n_examples)["typical"]
-
-    def extreme(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
-        """Return the rows deepest inside a node: those with the largest least margin.
-
-        Takes and raises what :meth:`typical` does. Instead of the distance there is the
-        ``margin``, the least on the row's path, the largest of these first; of equal ones, the
-        most typical row. Rows with the smallest margin are none: where all are equal, as yes-no
-        rules make them, the list is empty. Those of the root are its children's, in turn.
-        """
-        return self.examples(node, n_examples)["extreme"]
-
-    def borderline(self, node: SupportsIndex, n_examples: int = 5) -> list[dict[str, Any]]:
-        """Return the rows nearest to the border: between a node's children, or of a leaf.
-
-        Takes, returns and raises what :meth:`extreme` does. The margin is the one at this
-        border, the smallest first; of equal ones, the least typical row. Where the split is
-        decided above, the border is that of all nodes which the rule there chooses among. Rows
-        with the largest margin are none. A tree of one leaf has no border, and neither such
-        rows nor extreme ones.
-        """
-        return self.examples(node, n_examples)["borderline"]
-
-    def examples(self, node: SupportsIndex, n_examples: int = 5) -> dict[str, list[Any]]:
-        """Return :meth:`typical`, :meth:`extreme` and :meth:`borderline` rows by these names.
-
-        Takes and raises what they do.
-        """
-        taxonomy, index, n_examples = self.taxonomy, operator.index(node), max(n_examples, 0)
-        rows, means = taxonomy.tree.rows(node), taxonomy.means
+        tree, index, n_examples = self.taxonomy.tree, operator.index(node), max(n_examples, 0)
+        rows, means = tree.rows(node), self.taxonomy.means
         assert means is not None
-        distances = self._portraits.distances(rows, means[index].astype(np.float64))
+        distances = self._summary.distances(rows, means[index].astype(np.float64))
         nearest = np.argsort(distances, kind="stable")[:n_examples]
-        found = {"typical": self._rows_with(rows[nearest], "distance", distances[nearest])}
-        parent, margins = taxonomy.tree.parent(node), self.margins[index]
+        typical = self._list_rows(rows[nearest], "distance", distances[nearest])
+        parent, margins = tree.parent(node), self.margins[index]
         if parent is None:
-            parts = [self.extreme(child, n_examples) for child in taxonomy.tree.children(index)]
+            parts = [self.examples(child, n_examples)["extreme"] for child in tree.children(0)]
             turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
-            found["extreme"] = turns[:n_examples]
+            extreme = turns[:n_examples]
         else:
             least = self._least[index]
-            deepest = _largest(least, -distances, n_examples)
-            found["extreme"] = self._rows_with(rows[deepest], "margin", least[deepest])
+            deepest = _find_largest(least, -distances, n_examples)
+            extreme = self._list_rows(rows[deepest], "margin", least[deepest])
             margins = self.margins_within(parent, node) if margins is None else margins
-        found["borderline"] = []
+        borderline: list[dict[str, Any]] = []
         if margins is not None:
-            outer = _largest(-margins, distances, n_examples)
-            found["borderline"] = self._rows_with(rows[outer], "margin", margins[outer])
-        return found
+            nearest = _find_largest(-margins, distances, n_examples)
+            borderline = self._list_rows(rows[nearest], "margin", margins[nearest])
+        return dict(zip(EXAMPLES, (typical, extreme, borderline), strict=True))
 
-    def _missing(self, node: int) -> dict[str, float]:
-        taxonomy = self.taxonomy
-        if taxonomy.missing is None or taxonomy.encoding is None:
-            return {}
-        shares = zip(taxonomy.encoding.columns, taxonomy.missing[node].tolist(), strict=True)
-        return {column.label: share for column, share in shares if share > 0.0}
+    def _list_rows(self, rows: IndexArray, measure: str, values: Array) -> list[dict[str, Any]]:
+        return [
+            {"row": row, "name": self.row_name(row), measure: number_or_none(value)}
+            for row, value in zip(self.row_numbers[rows].tolist(), values.tolist(), strict=True)
+        ]
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows, in order, at the split of one of its ancestors.
 
-        They are those of the rule that decides this split. Takes their ids. IndexError is
-        raised if there are no such nodes, ValueError if the first is not an ancestor of the
-        second.
+        They are those of the rule that decides this split. IndexError is raised if there are no
+        such nodes, ValueError if the first is not an ancestor of the second.
         """
-        taxonomy, above, below = self.taxonomy, operator.index(ancestor), operator.index(node)
-        n_rows = (
-            len(taxonomy.tree.rows(above)),
-            len(taxonomy.tree.rows(below)),
-        )  # which checks the ids
-        start, decider = (
-            int(taxonomy.tree.start[below] - taxonomy.tree.start[above]),
-            taxonomy.tree.decided_by(above),
-        )
+        tree = self.taxonomy.tree
+        decider, n_rows = tree.decided_by(ancestor), len(tree.rows(node))
+        above, below = operator.index(ancestor), operator.index(node)
         # Slices nest, and those of children are smaller than their parent's.
-        if decider is None or not 0 <= start <= n_rows[0] - n_rows[1] or above == below:
+        is_within = tree.start[above] <= tree.start[below] < tree.stop[above]
+        if decider is None or not is_within or n_rows >= tree.sizes[above]:
             raise InputError(f"node {ancestor} is not an ancestor of node {node}")
         margins = self.margins[decider]
         assert margins is not None
-        start = int(taxonomy.tree.start[below] - taxonomy.tree.start[decider])
-        return margins[start : start + n_rows[1]]
+        start = int(tree.start[below] - tree.start[decider])
+        return margins[start : start + n_rows]
 
     def row(self, row: int | str) -> dict[str, Any]:
         """Return why a row is where it is.
@@ -285,85 +323,67 @@ class Explanation:
         -------
         dict
             ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, one for each rule on its
-            path, from the root down: the node of the rule, the ``child`` that the row goes to
-            from there (a child, or a node further down), their names, the margin, the share of
-            the child's rows with a smaller one, and the features that pull most, towards the
-            child or against it, in words and as values. Noise has no leaf, cluster -1 and no
-            steps.
+            path, from the root down: the ``node`` of the rule, the ``child`` that the row goes
+            to from there (a child, or a node further down), their names, the ``margin``, its
+            ``margin_percentile`` (the share of the child's rows with a smaller margin), and the
+            features that contribute most, for the child or against it, in words as ``why`` and
+            as values in ``contributions``. Noise has no leaf, cluster -1 and no steps.
         """
-        place, taxonomy = self._place(row), self.taxonomy
-        leaves = _leaves(taxonomy, taxonomy.tree.labels)
-        found = find_steps(self, self._source, leaves, np.array([place]), tuple)
-        steps = [
-            {
-                "node": node,
-                "node_name": self.names[node],
-                "child": child,
-                "child_name": self.names[child],
-                "margin": number_or_none(margin),
-                "surer_than": surer_than,
-                "why": "; ".join(map(str, pulls)),
-                "pulls": [pull._asdict() for pull in pulls],
-            }
-            for _, node, child, margin, surer_than, pulls in zip(
-                *(part.tolist() for part in found), strict=True
-            )
-        ]
+        place, tree = self._find_row(row), self.taxonomy.tree
+        leaves = _leaves_of(tree, tree.labels)
+        steps = find_steps(self, self._table, leaves, np.array([place]), tuple)
         return {
-            "row": int(self.numbers[place]),
+            "row": int(self.row_numbers[place]),
             "name": None if self.row_names is None else self.row_names[place],
             "leaf": int(leaves[place]) if leaves[place] >= 0 else None,
-            "cluster": int(taxonomy.tree.labels[place]),
-            "steps": steps,
+            "cluster": int(tree.labels[place]),
+            "steps": [
+                {
+                    **self._describe_step(step),
+                    "why": "; ".join(map(str, step.reasons)),
+                    "contributions": [reason._asdict() for reason in step.reasons],
+                }
+                for step in steps
+            ],
         }
 
     def features(self) -> "pd.DataFrame":
         """Return a data frame with a line per node and feature that leads to it.
 
-        Returns
-        -------
-        DataFrame
-            Columns node, name, parent, feature, its column, words (what is so here),
-            direction ("higher" or "lower" values lead here; "unknown" or "known" where the
-            node differs from its siblings by missing values), share (of the separation from
-            the siblings; a negative one pulls the other way), weight, mean (of the node's
-            rows that have a value; of a category, the share with the values in words),
-            rest_mean (of the siblings') and missing (the share of the node's rows without).
+        Columns node, name, parent, and those of :meth:`deciding_features`.
         """
+        tree = self.taxonomy.tree
         lines = [
-            (node, self.names[node], self.taxonomy.tree.parent(node), *values.values())
-            for node in range(1, self.taxonomy.tree.n_nodes)
-            for values in self.leading(node)
+            (node, self.names[node], tree.parent(node), *feature.values())
+            for node in range(1, tree.n_nodes)
+            for feature in self.deciding_features(node)
         ]
-        return make_frame(TABLE, lines, ("node", "name", "parent", *_FEATURE))
+        return make_frame(USE, lines, ("node", "name", "parent", *FEATURE))
 
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
 
         Columns as in :meth:`node`; features, the first three of a kind, rows and classes are
-        given in words. -1 is the parent of the root, the cluster of an inner node and what
-        decides at a leaf.
+        given in words. The parent of the root, the cluster of an inner node and the decider of
+        a leaf are -1.
         """
-        lines = []
-        for index in range(self.taxonomy.tree.n_nodes):
-            values = self.node(index, n_top=3, n_examples=n_examples)
-            del values["children"]
-            # Whole numbers, as in exchange.to_frame.
-            for kind in ("parent", "cluster", "decided_by"):
-                values[kind] = -1 if values[kind] is None else values[kind]
-            for kind in ("features", "standout"):
-                values[kind] = ", ".join(one["words"] for one in values[kind])
-            for kind in _KINDS:
-                values[kind] = ", ".join(one["name"] for one in values[kind])
-            values["missing"] = ", ".join(
-                f"{name} {format_number(100 * share, 2)} %"
-                for name, share in values["missing"].items()
-            )
+        lines = self.to_dict(n_top=3, n_examples=n_examples)["nodes"]
+        texts = {"features": "words", "distinctive_features": "words"}
+        texts |= dict.fromkeys(EXAMPLES, "name")
+        for line in lines:
+            del line["children"]
+            # Integers, as in exchange.to_frame.
+            line |= {
+                key: -1 if line[key] is None else line[key]
+                for key in ("parent", "cluster", "decided_by")
+            }
+            line |= {key: ", ".join(v[part] for v in line[key]) for key, part in texts.items()}
+            missing = [f"{name} {format_share(v)}" for name, v in line["missing"].items()]
+            line["missing"] = ", ".join(missing)
             if self.classes is not None:
-                counts = values["classes"].items()
-                values["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
-            lines.append(values)
-        return make_frame(TABLE, lines)
+                counts = line["classes"].items()
+                line["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
+        return make_frame(USE, lines)
 
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
         """Return a data frame with a line per row and rule on its path.
@@ -376,24 +396,22 @@ class Explanation:
         Returns
         -------
         DataFrame
-            Columns row, row_name, step, node, node_name, child (where the row goes from the
-            node, as in :meth:`row`), child_name, margin, surer_than (the share of the child's
-            rows with a smaller margin) and why: the features that pull most, in words.
+            Columns row, row_name, step and those of the steps of :meth:`row`, but for the
+            contributions, which are in words only.
 
         Raises
         ------
         TypeError, IndexError, KeyError
             If these are not numbers or names of rows. Of a mask, pass ``np.flatnonzero``.
         """
+        tree = self.taxonomy.tree
         if which is None:
-            places = np.arange(self.taxonomy.tree.n_rows)
+            places = np.arange(tree.n_rows)
         else:
-            some = [which] if isinstance(which, int | str | np.integer) else which
-            places = np.array([self._place(row) for row in some], dtype=np.intp)
-        leaves = _leaves(self.taxonomy, self.taxonomy.tree.labels)
-        return self._step_frame(
-            self._source, leaves, places, self.numbers[places], self.row_names
-        )
+            rows = [which] if isinstance(which, int | str | np.integer) else which
+            places = np.array([self._find_row(row) for row in rows], dtype=np.intp)
+        leaves = _leaves_of(tree, tree.labels)
+        return self._step_frame(self._table, leaves, places, self.row_numbers, self.row_names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -401,165 +419,153 @@ class Explanation:
         Parameters
         ----------
         X, row_names
-            New rows, and what they are called, as :func:`explain` takes them.
+            New rows, and their names, as :func:`explain` takes them.
 
         Raises
         ------
         ValueError
-            If ``X`` does not have the features of the tree, in their order.
+            If ``X`` does not have the features of the taxonomy, in their order.
         """
         taxonomy, columns = self.taxonomy, self._columns
-        # Without columns of their own, the names given must at least be in the same order.
-        if columns is None and sorted(columns_of(X) or ()) == sorted(
-            taxonomy.feature_names or ()
-        ):
-            columns = taxonomy.feature_names
         fitted = taxonomy
-        if (
-            taxonomy.encoding is None
-        ):  # which has the names of the columns, not those given since
-            check_columns(X, columns)
-            names = None if columns is None else tuple(columns)
-            fitted = replace(taxonomy, tree=replace(taxonomy.tree, feature_names=names))
-        data, gaps = expand(X, fitted)
-        names = given_names("row", row_names, index_of(X), data.shape[0])
-        source = Source.of(taxonomy, data, gaps)
-        leaves = _leaves(taxonomy, taxonomy.predict(Expanded(data, gaps)))
-        every = np.arange(len(leaves))
-        return self._step_frame(source, leaves, every, every, names)
+        if taxonomy.encoding is None:
+            # X has the columns of the fit, not the names given since. Where the fit had none,
+            # the same names must at least be in the same order.
+            given = taxonomy.feature_names
+            if columns is None and sorted(column_labels(X) or ()) == sorted(given or ()):
+                columns = given
+            fitted = replace(taxonomy, tree=replace(taxonomy.tree, feature_names=columns))
+        rows = expand(X, fitted)
+        places = np.arange(rows.data.shape[0])
+        names = check_names("row", row_names, index_labels(X), len(places))
+        leaves = _leaves_of(taxonomy.tree, taxonomy.predict(rows))
+        return self._step_frame(FeatureTable.of(taxonomy, rows), leaves, places, places, names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
         """Return ``{"nodes": [...]}``, with each :meth:`node`, and ``"notes"`` of a sample.
 
         Takes the numbers that :meth:`node` takes.
         """
-        nodes = range(self.taxonomy.tree.n_nodes)
-        found = [self.node(n, n_top=n_top, n_examples=n_examples) for n in nodes]
-        return {"nodes": found} | ({"notes": list(self.notes)} if self.notes else {})
+        ids = range(self.taxonomy.tree.n_nodes)
+        nodes = [self.node(node, n_top=n_top, n_examples=n_examples) for node in ids]
+        return {"nodes": nodes} | ({"notes": list(self.notes)} if self.notes else {})
 
     @property
     def data(self) -> Any:
-        """The rows as features of the tree, an array or CSR matrix."""
-        return self._source.data
-
-    @property
-    def weights(self) -> Array | None:
-        """How many rows each row of a sample stands for; None where there is no sample."""
-        return self.taxonomy.tree.weights if self.notes else None
+        """The rows as features of the taxonomy, an array or CSR matrix."""
+        return self._table.data
 
     @property
     def least_margins(self) -> Array:
-        """The least margin on the path of each row, in the order of ``taxonomy.tree.rows(0)``."""
+        """The least margin on the path of each row, in the order of ``tree.rows(0)``."""
         leaves = self.taxonomy.tree.leaves.tolist()
         return np.concatenate([self._least[leaf] for leaf in leaves])
 
-    def places(self, rows: IndexArray) -> IndexArray:
+    def positions(self, rows: IndexArray) -> IndexArray:
         """Return where rows are in ``taxonomy``, ``classes`` and ``row_names``."""
-        return np.searchsorted(self.numbers, rows)
+        return np.searchsorted(self.row_numbers, rows)
 
-    def cells(self, rows: IndexArray, feature: int) -> list[str]:
+    def format_cells(self, rows: IndexArray, feature: int) -> list[str]:
         """Return the values of some rows in a feature, or in the column of a category, as text.
 
-        ``unknown`` where there is no value.
+        ``unknown`` where the value is missing.
         """
-        taxonomy, category = self.taxonomy, category_of(self.taxonomy, feature)
-        cells = self._source.cells(self.places(rows), feature, category)
+        category, is_boolean = category_of(self.taxonomy, feature), self.taxonomy.is_boolean
+        cells = self._table.cells(self.positions(rows), feature, category)
         if category is not None:
-            return ["unknown" if code is None else category.values[code] for code in cells]
-        pairs = taxonomy.two_values
-        if pairs is not None and are_zero_and_one(pairs[feature]):
+            texts = ["" if code is None else category.values[int(code)] for code in cells]
+        elif is_boolean is not None and is_boolean[feature]:
             texts = ["yes" if value else "no" for value in cells]
         else:
             texts = format_column(nan if value is None else value for value in cells)
-        return [
-            "unknown" if cell is None else text for cell, text in zip(cells, texts, strict=True)
-        ]
+        pairs = zip(cells, texts, strict=True)
+        return ["unknown" if value is None else text for value, text in pairs]
 
     def row_name(self, row: int) -> str:
         """Return the name of a row, or ``row 12`` if it has none."""
         name = ""
         if self.row_names is not None:
-            name = self.row_names[int(self.places(np.array(row)))].strip()
+            name = self.row_names[int(self.positions(np.array(row)))].strip()
         return name or f"row {row}"
 
-    def leading(self, node: int, n_top: int | None = None) -> list[dict[str, Any]]:
-        """Return the lines of :meth:`features` of a node; takes what :meth:`node` does."""
-        taxonomy = self.taxonomy
-        sides: Any = [
-            (
-                known_mean(taxonomy, node, beside=beside),
-                missing_shares(taxonomy, node, beside=beside),
+    def _find_row(self, row: int | str) -> int:
+        """Return the position of a row, given its number or its name."""
+        n_rows, numbers = self.whole.tree.n_rows, self.row_numbers
+        if isinstance(row, str):
+            same = [n for n, name in enumerate(self.row_names or ()) if name == row]
+            if len(same) != 1:
+                count = "there is no row" if not same else f"there are {len(same)} rows"
+                raise KeyError(f"{count} called {row!r}; give its number, 0 to {n_rows - 1}")
+            return same[0]
+        if isinstance(row, bool | np.bool_):
+            raise InputTypeError(
+                f"a row is a number or a name, got {row}; of a mask, pass np.flatnonzero(mask)"
             )
-            for beside in (False, True)
-        ]
-        lines = []
-        for reason in taxonomy.reasons(node, n_top):
-            direction = "higher" if reason.sign > 0 else "lower"
-            if reason.categories in (("known",), ("unknown",)):
-                direction = reason.categories[0]
-            words, both = phrase(reason), (_mean_of(reason, taxonomy, *side) for side in sides)
-            said = reason.name, reason.feature, words, direction, reason.share, reason.weight
-            values = *said, *map(number_or_none, both), reason.unknown
-            lines.append(dict(zip(_FEATURE, values, strict=True)))
-        return lines
+        number = operator.index(row)
+        if not 0 <= number < n_rows:
+            raise IndexError(f"there is no row {number}: rows are numbered 0 to {n_rows - 1}")
+        position = int(np.searchsorted(numbers, number))
+        if position == len(numbers) or numbers[position] != number:
+            raise IndexError(
+                f"row {number} is not among the {len(numbers):,} rows of the sample: place(X) "
+                "explains any rows"
+            )
+        return position
 
-    def _rows_with(self, rows: IndexArray, what: str, values: Array) -> list[dict[str, Any]]:
-        return [
-            {"row": row, "name": self.row_name(row), what: number_or_none(value)}
-            for row, value in zip(self.numbers[rows].tolist(), values.tolist(), strict=True)
-        ]
-
-    def _place(self, row: int | str) -> int:
-        return find_row(row, self.row_names, self.whole.tree.n_rows, self.numbers)
+    def _describe_step(self, step: Step) -> dict[str, Any]:
+        return {
+            "node": step.node,
+            "node_name": self.names[step.node],
+            "child": step.child,
+            "child_name": self.names[step.child],
+            "margin": number_or_none(step.margin),
+            "margin_percentile": step.percentile,
+        }
 
     def _step_frame(
         self,
-        source: Source,
+        table: FeatureTable,
         leaves: IndexArray,
         chosen: IndexArray,
         numbers: IndexArray,
-        row_names: Sequence[str] | None,
+        names: Sequence[str] | None,
     ) -> "pd.DataFrame":
         """Return a frame with a line per chosen row and rule; see :func:`find_steps`.
 
-        ``chosen`` are places of rows, and ``numbers`` what they are called by.
+        ``numbers`` and ``names`` are those of all rows of the table.
         """
-        steps = find_steps(self, source, leaves, chosen, lambda p: "; ".join(map(str, p)))
-        if row_names is None:
-            called = [f"row {number}" for number in numbers.tolist()]
-        else:
-            called = [row_names[place] for place in chosen.tolist()]
-        names = _texts(self.names)
-        first = np.searchsorted(steps.places, steps.places)
-        return make_frame(TABLE, {
-            "row": numbers[steps.places], "row_name": _texts(called)[steps.places],
-            "step": np.arange(len(steps.places)) - first + 1,
-            "node": steps.nodes, "node_name": names[steps.nodes],
-            "child": steps.children, "child_name": names[steps.children],
-            "margin": steps.margins, "surer_than": steps.surer_than,
-            "why": _texts(steps.reasons.tolist()),
-        })  # fmt: skip
+        steps = find_steps(self, table, leaves, chosen, lambda some: "; ".join(map(str, some)))
+        paths = itertools.groupby(steps, operator.attrgetter("place"))
+        lines = [
+            (
+                number := int(numbers[chosen[place]]),
+                f"row {number}" if names is None else names[chosen[place]],
+                n,
+                *self._describe_step(step).values(),
+                step.reasons,
+            )
+            for place, path in paths
+            for n, step in enumerate(path, start=1)
+        ]
+        return make_frame(USE, lines, STEP)
 
 
-def _leaves(taxonomy: Taxonomy, labels: IndexArray) -> IndexArray:
+def _leaves_of(tree: Tree, labels: IndexArray) -> IndexArray:
     """Return the leaf of each label, -1 of noise."""
-    return np.append(taxonomy.tree.leaves, -1)[labels]
+    return np.append(tree.leaves, -1)[labels]
 
 
-def _largest(values: Array, then: Array, n: int) -> IndexArray:
-    """Return the n largest values, but not the smallest; of equals, the largest in ``then``."""
+def _find_largest(values: Array, ties: Array, n: int) -> IndexArray:
+    """Return the n largest values, but not the smallest; of equals, the largest in ``ties``."""
     keys = np.where(np.isfinite(values), values, 0.0).round(DIGITS)
-    order = np.lexsort((-then, -keys))[:n]
-    found: IndexArray = order[keys[order] > keys.min()]
-    return found
+    order = np.lexsort((-ties, -keys))[:n]
+    largest: IndexArray = order[keys[order] > keys.min()]
+    return largest
 
 
-def _texts(texts: Sequence[str]) -> Any:
-    return np.array([*texts, None], dtype=object)[:-1]
-
-
-def _mean_of(reason: Reason, taxonomy: Taxonomy, means: Array, missing: Array) -> float:
+def _mean_of(reason: Reason, taxonomy: Taxonomy, means: Array | None, missing: Array) -> float:
     """Return the mean of a reason's feature, or the share of rows with its categories."""
+    assert means is not None
     if taxonomy.encoding is None or not reason.categories:
         return float(means[reason.feature])
     unknown = float(missing[taxonomy.encoding.owner[reason.feature]])

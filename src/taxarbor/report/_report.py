@@ -18,7 +18,6 @@ from taxarbor._images import check_images
 from taxarbor.explain import explain
 from taxarbor.metrics import tree_scores
 from taxarbor.report._context import build_context
-from taxarbor.taxonomy import Taxonomy
 
 SCRIPTS = (
     *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),
@@ -83,38 +82,22 @@ def report(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
     explanation = explain(model, X, row_names=row_names, classes=classes)
-    taxonomy, whole, is_sample = (
-        explanation.taxonomy,
-        explanation.whole,
-        bool(explanation.notes),
-    )
+    taxonomy, whole, is_sample = explanation.taxonomy, explanation.whole, explanation.notes
     pictures = None if images is None else check_images(images, whole.tree.n_rows)
-    scores: dict[str, float] = {}
+    scores, weights = dict[str, float](), explanation.weights if is_sample else None
     if classes is not None:
-        known: Any = classes
         if is_sample:
-            known = getattr(known, "iloc", np.asarray(known))[explanation.numbers]
-        scores = tree_scores(taxonomy, known, truth, sample_weight=explanation.weights)
+            classes = getattr(classes, "iloc", np.asarray(classes))[explanation.row_numbers]
+        scores = tree_scores(taxonomy, classes, truth, sample_weight=weights)
+    outlier_scores: Any = getattr(model, "outlier_score_", None)
+    if is_sample or np.shape(outlier_scores) != (taxonomy.tree.n_rows,):  # not in memory
+        outlier_scores = None
     context = build_context(
-        explanation,
-        title,
-        images=pictures,
-        scores=scores,
-        outlier_scores=None if is_sample else _scores_of(model, taxonomy),
+        explanation, title, images=pictures, scores=scores, outlier_scores=outlier_scores
     )
     text = "\n".join([whole.to_text(), *context["notes"]])
     page = _build_page(context, text).encode("utf-8", "replace")
     write_atomically(path, lambda file: file.write(page))
-
-
-def _scores_of(model: Any, taxonomy: Taxonomy) -> Any:
-    """Return how far the rows of a model are from every cluster, if they are in memory."""
-    scores = getattr(model, "outlier_score_", None)
-    return (
-        scores
-        if isinstance(scores, np.ndarray) and len(scores) == taxonomy.tree.n_rows
-        else None
-    )
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:

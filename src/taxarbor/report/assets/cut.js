@@ -5,13 +5,13 @@ let step = Infinity, clusters = leaves;
 const kids = (node) => (node.children.length && node.children[0].birth <= step ? node.children : []);
 const isThere = (node) => node.birth <= step;
 
-// Undo the latest splits until there are at most so many clusters, as Hierarchy.cut does.
+// Undo the latest splits until there are at most so many clusters, as Taxonomy.cut does.
 function cutAt(wanted) {
-  let found = 1;
+  let made = 1;
   step = 0;
   for (const node of splits) {
-    found += node.children.length - 1;
-    if (found > wanted) break;
+    made += node.children.length - 1;
+    if (made > wanted) break;
     step = node.children[0].birth;
   }
   clusters = nodes.filter((node) => isThere(node) && !kids(node).length).sort((a, b) => a.start - b.start);
@@ -25,7 +25,7 @@ function cutAt(wanted) {
   }
 }
 
-function tellCut() {
+function showCut() {
   const all = data.n_clusters, now = clusters.length;
   byId("cut").value = now;
   byId("cut-number").value = now;
@@ -35,7 +35,7 @@ function tellCut() {
 
 // The stability of every cut over the number of clusters: a thin line above the slider, or a picture.
 function curve(width, height, last, isLarge = true) {
-  const { suggested, n_refits: refits } = data.trust, points = data.trust.curve.filter(([n]) => n <= last);
+  const { suggested, n_refits: refits } = data.stability, points = data.stability.curve.filter(([n]) => n <= last);
   const x = (n) => width * (n - 1) / Math.max(1, last - 1), y = (value) => height - 2 - (height - 4) * clamp(value, 0, 1);
   const way = (which) => points.filter((point) => point[which] !== null).map((point, n) => `${n ? "L" : "M"}${x(point[0]).toFixed(1)},${y(point[which]).toFixed(1)}`).join("");
   return svg("svg", { class: isLarge ? "curve large" : "curve", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: isLarge ? null : "none", role: "img",
@@ -52,10 +52,10 @@ function startCut() {
   field.addEventListener("change", () => cutAt(clamp(Math.round(Number(field.value)) || 1, 1, data.n_clusters)));
   field.addEventListener("keydown", (event) => event.stopPropagation());
   byId("cutter").hidden = data.n_clusters === 1;
-  if (data.trust) {
-    const button = html("button", { id: "suggested", onclick: () => cutAt(data.trust.suggested), title: "The finest cut whose clusters are all stable" }, "suggested: " + count(data.trust.suggested));
+  if (data.stability) {
+    const button = html("button", { id: "suggested", onclick: () => cutAt(data.stability.suggested), title: "The largest number of clusters that are all stable" }, "suggested: " + count(data.stability.suggested));
     byId("cut-all").replaceWith(button);
     byId("track").prepend(curve(200, 22, data.n_clusters, false));
   }
-  cutListeners.push(tellCut);
+  cutListeners.push(showCut);
 }

@@ -9,19 +9,19 @@ function arrangeIcicle() {
   for (const node of clusters) if (node.start >= zoomed.start && node.stop <= zoomed.stop) below = Math.max(below, node.depth - zoomed.depth);
   const end = clamp(0.2 * width, 50, 170);  // more room for the last of them
   const levels = clamp(Math.floor((width - first - end) / CELL), 1, Math.max(1, below)), cell = (width - first - end) / levels;
-  const unit = height / zoomed.size, found = [];
+  const unit = height / zoomed.size, cells = [];
   if (!kids(zoomed).length) return [Object.assign(zoomed, { isOpen: false, isStrip: false, x: 0, y: 0, w: width, h: height })];  // all rows are one cluster
-  strips.forEach((node, n) => { Object.assign(node, { isOpen: true, isStrip: true, x: n * STRIP, y: 0, w: STRIP, h: height }); found.push(node); });
+  strips.forEach((node, n) => { Object.assign(node, { isOpen: true, isStrip: true, x: n * STRIP, y: 0, w: STRIP, h: height }); cells.push(node); });
   const waiting = kids(zoomed).slice().reverse();
   while (waiting.length) {
     const node = waiting.pop(), level = node.depth - zoomed.depth - 1, h = unit * node.size;
     const some = h >= FOLD && level + 1 < levels ? kids(node) : [];
     const x = first + cell * level;
     Object.assign(node, { isOpen: some.length > 0, isStrip: false, x, y: unit * (node.start - zoomed.start), w: some.length ? cell : width - x, h });
-    found.push(node);
+    cells.push(node);
     waiting.push(...some.slice().reverse());
   }
-  return found;
+  return cells;
 }
 
 function drawCell(node) {
@@ -45,7 +45,7 @@ function writeCell(node, element, isFolded) {
   const { x, y, w, h } = node, room = w - 14, isLow = h < 31, isTiny = h < 14;
   const size = isFolded ? `${plural(node.count, "cluster")}, ${plural(node.size, "row")}` : plural(node.size, "row");
   const used = node.label ? measure(node.label, NAME) + 8 : 0, bar = shade === "classes" && !kids(node).length && room > 300 ? 64 : 0;
-  const facts = [size, (shade === "trust" || !node.isOpen) && gist(node)].filter(Boolean);
+  const facts = [size, (shade === "stability" || !node.isOpen) && gist(node)].filter(Boolean);
   const put = (text, left, line, name) => { if (text) element.append(svg("text", { class: name + (isTiny ? " tiny" : ""), x: left, y: line }, text)); };
   const left = x + 7, name = arrows(node.name), high = isLow ? y + h / 2 + (isTiny ? 3.5 : 4) : Math.min(y + h / 2 - 3, y + 18);
   if (node.label) put(node.label, left, high, "label");

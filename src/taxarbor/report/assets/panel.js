@@ -8,28 +8,28 @@ function crumbs(node) {
   return line;
 }
 
-function told(node) {
+function sizeLine(node) {
   const parts = [plural(node.size, "row"), percent(node.size / (data.n_rows + data.n_noise), node.size < 0.1 * data.n_rows ? 1 : 0) + " of all"];
   if (node.label) parts.unshift("Cluster " + node.label); else parts.push(plural(node.count, "cluster"));
   return html("p", { class: "muted" }, parts.join(" · "));
 }
-// Why rows are where they are, in a sentence.
+// How rows are assigned, in a sentence.
 function origin() {
-  if (!data.has_rules) return "This tree came without rules: the words compare the means of its nodes.";
-  if (!data.n_elsewhere) return "The rules decide: every row is where the rules on its path send it.";
-  return `The rules decide where a new row goes; ${plural(data.n_elsewhere, "row")} of this tree ${data.n_elsewhere === 1 ? "is" : "are"} in another cluster, as where the sizes of clusters were bounded.`;
+  if (!data.has_rules) return "This taxonomy has no rules: the words compare the means of its nodes.";
+  if (!data.n_elsewhere) return "Every row is assigned by the rules on its path.";
+  return `New rows are assigned by the rules; ${plural(data.n_elsewhere, "row")} of the fit ${data.n_elsewhere === 1 ? "is" : "are"} in another cluster than the rules predict, as where the sizes of clusters are bounded.`;
 }
-// What is known of the whole tree, and how often the cluster came back.
-function credit(node) {
+// Notes on the whole tree, and the stability of the cluster.
+function notes(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, origin()));
   if (!node.depth) lines.push(...data.notes.map((note) => html("p", { class: "note" }, note)));
-  if (!node.depth && data.n_absent) lines.push(html("p", { class: "note" }, `${plural(data.n_absent, "row")} ${data.n_absent === 1 ? "was" : "were"} excluded from the fit (outliers, only missing values, or weight 0), and ${data.n_absent === 1 ? "is" : "are"} where the rules send ${data.n_absent === 1 ? "it" : "them"}.`));
-  if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} left out. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
-  if (!node.depth && data.trust) lines.push(html("p", { class: "note" }, `${capital(data.trust.verdict)}. ${data.trust.left_out}`));
+  if (!node.depth && data.n_excluded) lines.push(html("p", { class: "note" }, `${plural(data.n_excluded, "row")} ${data.n_excluded === 1 ? "was" : "were"} excluded from the fit (outliers, only missing values, or weight 0), and then assigned by the rules.`));
+  if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} excluded. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
+  if (!node.depth && data.stability) lines.push(html("p", { class: "note" }, `${capital(data.stability.verdict)}. ${data.stability.left_out}`));
   if (recurrence(node)) {
-    lines.push(html("p", { class: node.stable ? "note" : "note warn" }, html("i", { class: "blot", style: { background: mix(node.came_back / data.trust.n_refits) } }),
-      capital(recurrence(node)) + (node.stable ? "." : ": not a stable cluster.") + (leftOut(node) && ` ${leftOut(node)}.`)));
+    lines.push(html("p", { class: node.is_stable ? "note" : "note warn" }, html("i", { class: "blot", style: { background: mix(node.n_recovered / data.stability.n_refits) } }),
+      capital(recurrence(node)) + (node.is_stable ? "." : ": not a stable cluster.") + (leftOut(node) && ` ${leftOut(node)}.`)));
   }
   return lines;
 }
@@ -48,43 +48,43 @@ function spark(own, every, width = 64, height = 22) {
   const outline = "M0," + y(there[0]).toFixed(1) + there.map((value, n) => `V${y(value).toFixed(1)}H${((n + 1) * wide).toFixed(1)}`).join("");
   return svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, svg("path", { class: "here", d: bars }), svg("path", { class: "all", d: outline }));
 }
-// How many rows have no value, where some have none.
+// The share of missing values, where there are any.
 const unknownIn = (share) => html("span", { class: "unknown" }, ` ${share} unknown`);
-// A feature that stands out: its number, words, effect, mean here and histogram.
-function standing([feature, words, effect, mean, digits, missing]) {
+// A distinctive feature: its number, words, effect, mean in the node, histogram and share of missing values.
+function distinctiveFeature([feature, words, effect, mean, digits, missing]) {
   const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
   const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
   const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
   if (missing) what.append(unknownIn(missing));
   return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
 }
-function stands(node) {
-  if (!node.stands.length || !node.depth) return [];
-  const line = (one) => html("div", { class: "standing" }, one.picture(), one.what, html("span", { class: "how" }, one.mean, html("br"), one.every), html("span", { class: "how" }, Math.abs(one.effect).toFixed(2)));
-  const head = html("div", { class: "standing how" }, html("span"), html("span"), html("span", { class: "how" }, "here", html("br"), "in all rows"), html("span", { class: "how", title: "from 0 to 1: how well it alone tells these rows from all others" }, "effect"));
-  return [html("h3", {}, "What stands out, against all rows"), head, ...node.stands.slice(0, 6).map((one) => line(standing(one)))];
+function distinctive(node) {
+  if (!node.distinctive.length || !node.depth) return [];
+  const line = (one) => html("div", { class: "distinctive" }, one.picture(), one.what, html("span", { class: "how" }, one.mean, html("br"), one.every), html("span", { class: "how" }, Math.abs(one.effect).toFixed(2)));
+  const head = html("div", { class: "distinctive how" }, html("span"), html("span"), html("span", { class: "how" }, "here", html("br"), "all rows"), html("span", { class: "how", title: "from 0 to 1: how well this feature alone separates these rows from all others" }, "effect"));
+  return [html("h3", {}, "Distinctive features, compared with all rows"), head, ...node.distinctive.slice(0, 6).map((one) => line(distinctiveFeature(one)))];
 }
 
-function leading(feature) {
+function decidingFeature(feature) {
   const way = feature.sign > 0 ? "plus" : "minus";
   return html("div", { class: "feature" },
     html("span", { class: "what" }, html("span", { class: way }, ...soft(feature.text)), feature.missing ? unknownIn(feature.missing) : null),
-    html("span", { class: "how", title: "mean here, and of the siblings" }, `${feature.mean} here, ${feature.rest} beside`),
+    html("span", { class: "how", title: "mean of this node, and of its siblings" }, `${feature.mean} here, ${feature.rest} in siblings`),
     html("div", { class: "bar", title: percent(feature.share || 0) + " of the separation" }, html("span", { style: { width: 100 * (feature.share || 0) + "%", background: `var(--${way})` } })));
 }
-function leads(node) {
-  if (!node.leads.length) return [];
-  const more = node.n_leading - node.leads.length;
-  return [html("h3", {}, "What leads here, against its siblings"), ...node.leads.map(leading), more > 0 ? html("p", { class: "muted" }, `and ${plural(more, "feature")} more`) : null];
+function deciding(node) {
+  if (!node.deciding.length) return [];
+  const more = node.n_deciding - node.deciding.length;
+  return [html("h3", {}, "Deciding features, compared with its siblings"), ...node.deciding.map(decidingFeature), more > 0 ? html("p", { class: "muted" }, `and ${plural(more, "feature")} more`) : null];
 }
 
 function childButtons(node) {
-  if (!kids(node).length) return node.note && !node.children.length ? [html("p", { class: "muted" }, "Not divided further: " + node.note)] : [];
-  return [html("h3", {}, "Divides into"), ...kids(node).map((child) =>
+  if (!kids(node).length) return node.note && !node.children.length ? [html("p", { class: "muted" }, "Not split further: " + node.note)] : [];
+  return [html("h3", {}, "Splits into"), ...kids(node).map((child) =>
     html("button", { class: "child", onclick: () => choose(child) },
       html("span", {}, child.label ? html("b", {}, child.label + " ") : null, ...soft(child.name)), html("span", { class: "muted" }, plural(child.size, "row")))),
     node.n_features ? html("p", { class: "muted small" }, `By ${plural(node.n_features, "feature")}.`) : null,
-    node.decided ? html("p", { class: "muted small" }, node.decided[0].toUpperCase() + node.decided.slice(1) + ".") : null];
+    node.decision ? html("p", { class: "muted small" }, node.decision[0].toUpperCase() + node.decision.slice(1) + ".") : null];
 }
 
 // The classes that have room at first; the others are a click away.
@@ -122,7 +122,7 @@ function histogram(node) {
   const axis = html("div", { class: "axis" }, html("span", {}, left && "← " + left), html("span", {}, "border"), html("span", {}, right + " →"));
   const legend = isPair ? null : html("div", { class: "legend" }, ...node.children.flatMap((child, which) => [
     html("i", { style: { background: tone(which) } }), html("span", {}, child.name), html("span", { class: "num" }, plural(child.size, "row"))]));
-  return [html("h3", {}, "How clearly it divides"), picture, axis, legend];
+  return [html("h3", {}, "Margins of this split"), picture, axis, legend];
 }
 
 function thumb(one) {
@@ -130,9 +130,9 @@ function thumb(one) {
   const image = html("img", { src: pictureOf(one), alt: name, loading: "lazy", onload: (event) => event.target.classList.toggle("small", event.target.naturalWidth < 40) });
   return html("figure", { title: name }, image, html("figcaption", {}, name));
 }
-// Rows with their values of the features that lead here, their margin, and how probable the node is for them.
+// Rows with their values of the deciding features, their margin, and the probability of the node.
 function rowTable(node, some, margin) {
-  const columns = some[0].values.map((_, n) => ({ head: node.leads[n].name.replaceAll("_", "_\u200b"), cell: (one) => one.values[n] }));
+  const columns = some[0].values.map((_, n) => ({ head: node.deciding[n].name.replaceAll("_", "_\u200b"), cell: (one) => one.values[n] }));
   if (margin && some.some((one) => one.margin !== null)) columns.push({ head: margin, cell: (one) => (one.margin === null ? "–" : one.margin.toFixed(2)) });
   if (columns.length > 3 && probabilities) columns.splice(2, 1);  // the names need room
   if (probabilities && node.depth) columns.push({ head: "proba\u00adbility", cell: (one) => percent(probabilityOf(placeOf(one.row), node)) });
@@ -146,12 +146,12 @@ function rowTable(node, some, margin) {
 }
 function examples(node, which, title, why, margin) {
   const some = node[which], pictured = some.filter(pictureOf);
-  if (!some.length || !pictured.length && !data.speak && !some[0].values.length) return [];  // bare numbers say nothing
+  if (!some.length || !pictured.length && !data.names_are_words && !some[0].values.length) return [];  // numbers of rows alone are of no use
   return [html("h3", { title: why }, title, html("span", { class: "why" }, why)), pictured.length ? html("div", { class: "thumbs" }, ...pictured.map(thumb)) : rowTable(node, some, margin)];
 }
 
 function members(node) {
-  if (!hasNames()) return [html("p", { class: "muted small" }, "There are too many rows for this page to list or to download them.")];
+  if (!hasNames()) return [html("p", { class: "muted small" }, "This page has too many rows to list or download them.")];
   const most = Math.min(node.stop, node.start + 500), names = [];
   for (let n = node.start; n < most; n++) names.push(nameAt(n));
   const rest = node.size - names.length;
@@ -159,23 +159,23 @@ function members(node) {
     order ? html("button", { class: "download", onclick: () => download(node) }, `Download ${node.size === 1 ? "this row" : node.depth ? "these " + plural(node.size, "row") : "all " + plural(data.n_rows + data.n_noise, "row")} (CSV)`) : null];
 }
 
-// Rows that are in no cluster: their names follow those of the tree's rows.
-function setApart(node) {
+// Noise: rows that are in no cluster. Their names follow those of the tree's rows.
+function noiseList(node) {
   if (node.depth || !data.n_noise) return [];
   const names = [];
   for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n) + (data.noise_scores[n] ? ` (${data.noise_scores[n].toFixed(1)})` : ""));
   const rest = data.n_noise - names.length, more = rest > 0 && names.length ? ` · and ${count(rest)} more` : "";
-  return [html("h3", {}, "Set apart as noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to be in one: -1 in downloads.` + (data.noise_scores.length ? " Beside them, how many times the usual distance." : "")), html("p", { class: "members" }, names.join(" · ") + more)];
+  return [html("h3", {}, "Noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to belong to one: cluster -1 in downloads.` + (data.noise_scores.length ? " In brackets, the outlier score: the distance in units of the usual one." : "")), html("p", { class: "members" }, names.join(" · ") + more)];
 }
 
-// A row that was searched for: where it is, how probable that is, and where on its path it was least clear.
-function foundRow(node, position) {
+// A row that was searched for: its cluster, the probability of it, and its least margin on the path.
+function rowCard(node, position) {
   if (position === undefined) return null;
-  const probability = probabilityOf(position, node), card = html("div", { class: "found-row" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
+  const probability = probabilityOf(position, node), card = html("div", { class: "row-card" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
   const add = (text) => card.append(html("div", { class: "muted" }, text));
-  if (probability !== null) add(`That is ${data.measured ? "" : "about "}${percent(probability)} probable.`);
-  if (weakest) {
-    const margin = (weakest.margin[position] - 300) / 100, about = weakest.node[position];
+  if (probability !== null) add(`Probability: ${data.is_calibrated ? "" : "about "}${percent(probability)}.`);
+  if (leastMargins) {
+    const margin = (leastMargins.margin[position] - 300) / 100, about = leastMargins.node[position];
     add(`Its least margin on the path, at “${nodes[about].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`);
   }
   return card;
@@ -185,11 +185,11 @@ function showPanel(node, { position } = {}) {
   const panel = byId("panel"), hadFocus = panel.contains(document.activeElement);
   const title = html("div", { class: "panel-title" }, node.label ? html("span", { class: "tag" }, node.label) : null, ...soft(node.name));
   const border = kids(node).length ? "nearest to the border between its children" : "nearest to its border";
-  panel.replaceChildren(...[foundRow(node, position), crumbs(node), title, told(node), ...credit(node), ...stands(node), ...leads(node), ...childButtons(node), ...histogram(node), ...classBars(node),
-    ...examples(node, "typical", "Typical rows", "nearest to the middle"), ...examples(node, "extreme", "Extreme rows", "deepest inside the margins", "least margin"),
-    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...setApart(node), ...members(node)].filter(Boolean));
+  panel.replaceChildren(...[rowCard(node, position), crumbs(node), title, sizeLine(node), ...notes(node), ...distinctive(node), ...deciding(node), ...childButtons(node), ...histogram(node), ...classBars(node),
+    ...examples(node, "typical", "Typical rows", "nearest to the mean"), ...examples(node, "extreme", "Extreme rows", "farthest inside all borders", "least margin"),
+    ...examples(node, "borderline", "Borderline rows", border, "margin"), ...noiseList(node), ...members(node)].filter(Boolean));
   panel.scrollTop = 0;
-  byId("said").textContent = spoken(node);
+  byId("status").textContent = spoken(node);
   if (hadFocus) panel.focus();
 }
 listeners.push(showPanel);

@@ -1,30 +1,30 @@
 // Search: nodes by their names, features and labels, and rows by their names.
-const MOST = 12;
+const MAX_RESULTS = 12;
 let results = [], marked = -1;
 
 function matches(node, query) {
   const top = majority(node);
-  const words = [node.name, node.label || "", ...node.leads.map((feature) => feature.name), ...node.stands.slice(0, 4).map(([feature]) => data.features[feature][0])];
+  const words = [node.name, node.label || "", ...node.deciding.map((feature) => feature.name), ...node.distinctive.slice(0, 4).map(([feature]) => data.features[feature][0])];
   if (top) words.push(data.classes[top[0]]);
   return words.some((word) => word.toLowerCase().includes(query));
 }
 function findRows(query) {
-  const found = [];
+  const rows = [];
   if (hasNames()) {
-    // One that is called just so comes first.
-    for (let n = 0; n < data.n_rows && found.length < 500; n++) {
+    // An exact match comes first.
+    for (let n = 0; n < data.n_rows && rows.length < 500; n++) {
       const name = nameAt(n);
-      if (name.toLowerCase().includes(query)) found.push({ kind: "row", text: name, position: n, isExact: name.toLowerCase() === query });
+      if (name.toLowerCase().includes(query)) rows.push({ kind: "row", text: name, position: n, isExact: name.toLowerCase() === query });
     }
-    return found.sort((a, b) => b.isExact - a.isExact).slice(0, MOST);
+    return rows.sort((a, b) => b.isExact - a.isExact).slice(0, MAX_RESULTS);
   }
   for (const leaf of leaves) {
     for (const one of [...leaf.typical, ...leaf.extreme, ...leaf.borderline]) {
       const name = nameOf(one);
-      if (name.toLowerCase().includes(query) && !found.some((other) => other.text === name)) found.push({ kind: "row", text: name, leaf });
+      if (name.toLowerCase().includes(query) && !rows.some((other) => other.text === name)) rows.push({ kind: "row", text: name, leaf });
     }
   }
-  return found.slice(0, MOST);
+  return rows.slice(0, MAX_RESULTS);
 }
 
 function search() {
@@ -34,12 +34,12 @@ function search() {
   const matched = query ? nodes.filter((node) => isThere(node) && matches(node, query)) : [];
   matched.forEach((node) => hits.add(node.id));
   const rows = query ? findRows(query) : [];
-  const branches = matched.slice(0, MOST).map((node) => ({ kind: node.label || "branch", text: node.name, node }));
-  results = [...rows.slice(0, MOST / 2), ...branches, ...rows.slice(MOST / 2)].slice(0, MOST);
+  const branches = matched.slice(0, MAX_RESULTS).map((node) => ({ kind: node.label || "branch", text: node.name, node }));
+  results = [...rows.slice(0, MAX_RESULTS / 2), ...branches, ...rows.slice(MAX_RESULTS / 2)].slice(0, MAX_RESULTS);
   list.replaceChildren(...results.map((result, n) => html("li", { role: "option", id: "found-" + n, "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); take(n); } },
     html("span", { class: "kind" }, result.kind), html("span", { class: "text", title: result.text }, result.text))));
   if (query && !results.length) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "Nothing found"));
-  if (query && !hasNames()) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "There are too many rows to search: only typical, extreme and borderline ones can be found here."));
+  if (query && !hasNames()) list.append(html("li", { class: "muted", "aria-disabled": "true" }, "This page has too many rows to search all of them: only typical, extreme and borderline rows are listed."));
   list.hidden = !query;
   box.setAttribute("aria-expanded", String(!list.hidden));
   byId("count").textContent = query ? `${plural(matched.length, "branch", "branches")} and ${plural(rows.length, "row")} found` : "";

@@ -42,23 +42,23 @@ function colour(code) {
   return COLOURS[code] || `hsl(${Math.round(code * 137.5) % 360} 42% ${code % 2 ? 48 : 62}%)`;
 }
 
-// What is known of all rows, in the order of the tree; null where it is not, or in a browser too old to unpack it.
-// Numbers, names, least margins, and how probable the nodes on their path are.
-let order = null, allNames = null, weakest = null, probabilities = null;
+// Values of all rows, in the order of the tree; null where they are not known, or in a browser too old to unpack them.
+// Numbers, names, least margins, and probabilities of the nodes on their paths.
+let order = null, allNames = null, leastMargins = null, probabilities = null;
 async function unpack(text) {
   const packed = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
   return new Uint8Array(await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
 }
 async function unpackNumbers(text) {
-  const bytes = await unpack(text), many = bytes.length / 4, found = new Uint32Array(many);
-  for (let n = 0; n < many; n++) found[n] = bytes[n] + 256 * (bytes[n + many] + 256 * (bytes[n + 2 * many] + 256 * bytes[n + 3 * many]));
-  return found;
+  const bytes = await unpack(text), many = bytes.length / 4, numbers = new Uint32Array(many);
+  for (let n = 0; n < many; n++) numbers[n] = bytes[n] + 256 * (bytes[n + many] + 256 * (bytes[n + 2 * many] + 256 * bytes[n + 3 * many]));
+  return numbers;
 }
 async function readRows() {
   if (!window.DecompressionStream) return;
   if (data.order) order = await unpackNumbers(data.order);
   if (data.names) allNames = new TextDecoder().decode(await unpack(data.names)).split("\n");
-  if (data.weakest) weakest = { margin: await unpackNumbers(data.weakest.margin), node: await unpackNumbers(data.weakest.node) };
+  if (data.least_margins) leastMargins = { margin: await unpackNumbers(data.least_margins.margin), node: await unpackNumbers(data.least_margins.node) };
   if (data.probabilities) probabilities = await unpack(data.probabilities);
   let first = 0;
   for (const leaf of leaves) { leaf.first = first; first += leaf.size * leaf.depth; }
@@ -97,9 +97,9 @@ const className = (code) => (code < 0 ? calledClass(code) : /^\d+$/.test(data.cl
 const pictureOf = (one) => data.pictures[one.row];
 const nameOf = (one) => data.rows[one.row][0];
 
-// In plain words: how often a cluster came back, and all there is to say of a node.
-const recurrence = (node) => (data.trust && node.depth ? node.returned : "");
-const leftOut = (node) => (node.left_out === null ? "" : `${percent(node.left_out)} of its rows left out go there`);
+// In words: the recurrence of a cluster, and all of a node for screen readers.
+const recurrence = (node) => (data.stability && node.depth ? node.recurrence : "");
+const leftOut = (node) => (node.left_out === null ? "" : `${percent(node.left_out)} of its held-out rows are assigned to it again`);
 const spoken = (node) => [node.label && "cluster " + node.label, node.name, plural(node.size, "row"), recurrence(node)].filter(Boolean).join(", ");
 
 // Called when another node is chosen.

@@ -21,11 +21,11 @@ function arrangeTree() {
   const wide = canvas.clientWidth, width = wide * scale, height = canvas.clientHeight * scale;
   side = clamp(0.25 * wide, 132, 260);
   [margin, least] = wide < 600 ? [16, 46] : [64, 33];
-  const open = findOpen(width, height), found = [], waiting = [root];
+  const open = findOpen(width, height), arranged = [], waiting = [root];
   let ends = 0, depth = 0;
   while (waiting.length) {
     const node = waiting.pop();
-    found.push(node);
+    arranged.push(node);
     node.isOpen = open.has(node);
     if (node.isOpen) { depth = Math.max(depth, node.depth); waiting.push(...node.children.slice().reverse()); } else ends++;
   }
@@ -34,19 +34,19 @@ function arrangeTree() {
   column = clamp((width - margin - STUB - side) / Math.max(1, depth), COLUMN, WIDEST);
   let n = 0;
   edge = wide;
-  for (const node of found) {
+  for (const node of arranged) {
     node.x = !node.above ? margin : node.above.x + (node.isOpen ? column : STUB);
     if (node.isOpen) continue;
     Object.assign(node, { y: line * (n++ + 0.5), band: line });
     edge = Math.max(edge, node.x + side);
   }
-  for (const node of found.slice().reverse()) {
+  for (const node of arranged.slice().reverse()) {
     if (!node.isOpen) continue;
     node.y = (node.children[0].y + node.children.at(-1).y) / 2;
     node.band = node.children.reduce((sum, child) => sum + child.band, 0);  // nothing else is in its column there
     node.free = Math.min(node.y - node.children[0].y + node.children[0].band / 2, node.children.at(-1).y + node.children.at(-1).band / 2 - node.y);
   }
-  return found;
+  return arranged;
 }
 const river = () => Math.min(RIVER, 0.4 * line) / data.n_rows;
 const breadth = (node) => Math.max(1.2, river() * node.size);
@@ -57,7 +57,7 @@ function link(node) {
   for (const one of parent.children) { if (one === node) break; before += one.size; }
   const from = parent.y + river() * (before + node.size / 2 - parent.size / 2), x = parent.x + 7;
   const d = `M${x},${from}C${x + 12},${from} ${x + 4},${node.y} ${x + 20},${node.y}H${node.x - 5}`;
-  const stroke = shade === "trust" ? paint(node) : null;
+  const stroke = shade === "stability" ? paint(node) : null;
   return svg("path", { class: "link", d, "stroke-width": breadth(node), "data-id": node.id, style: stroke ? { stroke } : null });
 }
 
@@ -88,7 +88,7 @@ function drawEnd(node, element) {
     return;
   }
   const size = plural(node.size, "row");
-  const bar = node.classes.length && !data.speak && end - x > 200 ? 46 : node.classes.length && end - x > 130 ? 30 : 0;
+  const bar = node.classes.length && !data.names_are_words && end - x > 200 ? 46 : node.classes.length && end - x > 130 ? 30 : 0;
   if (bar) element.append(makeUp(node, x, node.y + 5, bar));
   const left = x + (bar ? bar + 6 : 0), text = `${size} · ${gist(node)}`.replace(/ · $/, "");
   put(fit(text, end - left, FINE), left, 12, "size");

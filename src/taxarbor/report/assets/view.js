@@ -2,7 +2,7 @@
 const canvas = byId("tree"), scene = byId("scene");
 const ruler = document.createElement("canvas").getContext("2d");
 const NAME = "550 12.5px system-ui, sans-serif", PLAIN = "12px system-ui, sans-serif", FINE = "11px system-ui, sans-serif", FOLDED = "550 11px system-ui, sans-serif";
-const hits = new Set(), drawn = new Map(), fitted = new Map();  // found nodes, elements, shortened texts
+const hits = new Set(), drawn = new Map(), fitted = new Map();  // nodes that match the search, elements, shortened texts
 let kind = "tree", shade = "none";
 const linkLayer = svg("g"), nodeLayer = svg("g");
 scene.append(linkLayer, nodeLayer);
@@ -20,9 +20,9 @@ function fit(text, width, font = NAME) {
     const middle = (low + high + 1) >> 1;
     if (measure(text.slice(0, middle) + "…", font) <= width) low = middle; else high = middle - 1;
   }
-  const found = low === text.length ? text : low ? text.slice(0, low).trimEnd() + "…" : "";
-  fitted.set(key, found);
-  return found;
+  const short = low === text.length ? text : low ? text.slice(0, low).trimEnd() + "…" : "";
+  fitted.set(key, short);
+  return short;
 }
 // In a picture there is little room: a sign for a word.
 const SIGNS = { "at most": "≤", above: ">", "at least": "≥", below: "<" };
@@ -40,10 +40,10 @@ function wrap(text, width, most = 2) {
   return lines;
 }
 
-// A cluster in a few words: how often it came back, if that is shown; its typical rows, if they have names; or its largest class.
+// A cluster in a few words: its recurrence, if that is shown; its typical rows, if they have names; or its largest class.
 function gist(node) {
-  if (shade === "trust") return recurrence(node).replace("came back in ", "").split(",")[0];
-  if (data.speak) return node.typical.slice(0, 4).map(nameOf).join(", ");
+  if (shade === "stability") return node.depth ? `${node.n_recovered} of ${plural(data.stability.n_refits, "refit")}` : "";
+  if (data.names_are_words) return node.typical.slice(0, 4).map(nameOf).join(", ");
   const top = majority(node);
   return top ? `${percent(shareOf(node, top[1]))} ${className(top[0])}` : "";
 }
@@ -63,7 +63,7 @@ function makeUp(node, x, y, width, height = 5) {
 // Colours of nodes, by choice.
 const SHADES = {
   classes: { head: "by class", when: () => data.classes.length },
-  trust: { head: "by refits", when: () => data.trust && data.n_clusters > 1, share: (node) => node.came_back / data.trust.n_refits },
+  stability: { head: "by stability", when: () => data.stability && data.n_clusters > 1, share: (node) => node.n_recovered / data.stability.n_refits },
   none: { head: "no colour", when: () => true },
 };
 const mix = (share) => `color-mix(in oklab, var(--low), var(--high) ${Math.round(100 * clamp(share, 0, 1))}%)`;
@@ -72,12 +72,12 @@ function paint(node) {
   if (shade === "classes") { const top = majority(node); return top && colour(top[0]); }
   return mix(SHADES[shade].share(node));
 }
-// What the colours mean; classes that do not fit on the line are folded, and said to be.
+// The legend of the colours; classes that do not fit on the line are folded into a button.
 function showKey(isWhole = false) {
   const key = byId("key");
   key.hidden = shade === "none";
-  if (shade === "trust") {
-    const refits = data.trust.n_refits, texts = ["came back in", `0 of ${refits} refits`, `${refits} of ${refits}`].map((text) => html("span", {}, text));
+  if (shade === "stability") {
+    const refits = data.stability.n_refits, texts = ["came back in", `0 of ${refits} refits`, `${refits} of ${refits}`].map((text) => html("span", {}, text));
     key.replaceChildren(...texts.slice(0, 2), html("i", { class: "ramp" }), texts[2]);
     return;
   }
@@ -140,7 +140,7 @@ function drawNear() {
   }
   mark();
 }
-// Show what is chosen, found and focused, on what is drawn already.
+// Mark the chosen, the matching and the focused nodes among those that are drawn.
 function mark() {
   const lit = new Set(chosen ? path(chosen).map((node) => node.id) : []);
   for (const [id, { element, branch }] of drawn) {
