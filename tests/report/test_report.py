@@ -18,7 +18,7 @@ from sklearn.metrics import adjusted_rand_score
 from taxarbor import HMMC, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.report import report
-from taxarbor.report._context import encode_png, thumbnail
+from taxarbor.report._context import encode_png, make_thumbnail
 
 
 def context_of(path):
@@ -222,16 +222,16 @@ def test_a_thumbnail_is_an_average_with_no_longer_edge():
         pixels = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
         np.testing.assert_array_equal(read(encode_png(pixels)), pixels)
     image = np.arange(100.0).reshape(1, 10, 10) / 100.0
-    small = decoded(thumbnail(image, 0, 5))
+    small = decoded(make_thumbnail(image, 0, 5))
     expected = image.reshape(5, 2, 5, 2).mean(axis=(1, 3)) * 255.0
     np.testing.assert_allclose(small, expected, atol=0.51)
     for height, width in ((70, 30), (65, 64), (64, 64), (1, 200)):
-        small = decoded(thumbnail(np.full((1, height, width, 3), 200, dtype=np.uint8), 0, 64))
+        small = decoded(make_thumbnail(np.full((1, height, width, 3), 200, dtype=np.uint8), 0, 64))
         assert max(small.shape[:2]) <= 64
         assert (small == 200).all()
     for value in (-1.0, 2.0, np.nan):
         with pytest.raises(ValueError, match=r"from 0 to 1, got .* for row 1"):
-            thumbnail(np.array([[[0.5]], [[value]]]), 1, 8)
+            make_thumbnail(np.array([[[0.5]], [[value]]]), 1, 8)
 
 
 def test_the_page_of_a_table(table_page):

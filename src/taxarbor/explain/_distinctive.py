@@ -8,7 +8,7 @@ have the same weight, so a word of one row in ten does not become distinctive of
 only because it is rare elsewhere.
 """
 
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from taxarbor.explain._input import (
     blocks,
     count_rows,
     row_width,
-    weighted_median,
+    weighted_quantiles,
 )
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._reasons import category_of
@@ -38,19 +38,13 @@ CONSTANT = 1e-12
 """Standard deviations, in units of the mean, up to which a column does not vary."""
 
 
-class Bins(NamedTuple):
-    """Equal bins of a column, and how many of all rows are in each."""
-
-    edges: list[float]
-    counts: list[int]
-
-
 @final
 class ColumnSummary:
     """Counts, means and spreads of the features of all rows, with which nodes are compared.
 
-    Missing values are left out. Rows count by their weights, and noise does not count. Bins
-    are made when a feature is first asked for, and kept, as nodes share most of them.
+    Missing values are left out. Rows count by their weights, and noise does not count.
+    Histograms of all rows are made when a feature is first asked for, and kept, as nodes share
+    most of them.
     """
 
     def __init__(self, taxonomy: Taxonomy, table: FeatureTable) -> None:
@@ -72,7 +66,7 @@ class ColumnSummary:
         self.mean: Array = self.center + self.excess / n_known
         self.spread: Array = np.sqrt(np.maximum(variance, 0.0))
         self.varies: NDArray[np.bool_] = self.spread > CONSTANT * np.abs(self.mean)
-        self._bins: dict[int, Bins] = {}
+        self._histograms: dict[int, tuple[Array, list[int]]] = {}  # edges and counts
 
     def distances(self, rows: IndexArray, mean: Array) -> Array:
         """Return how far some rows are from their mean, in units of their median distance.
@@ -90,7 +84,7 @@ class ColumnSummary:
             else:
                 squares[block] = np.square((part - mean) / scale).sum(axis=1)
         distances = np.sqrt(squares)
-        unit = weighted_median(distances, self.weights[rows]) or 1.0
+        unit = weighted_quantiles(distances, self.weights[rows], 0.5) or 1.0
         return (distances / unit).round(DIGITS)
 
     def distinctive_features(self, rows: IndexArray, n_top: int) -> list[dict[str, Any]]:
@@ -102,17 +96,33 @@ class ColumnSummary:
         # Of the features of a column, the one with the largest effect.
         firsts = np.unique(self.table.column_of[ranked], return_index=True)[1]
         features = ranked[np.sort(firsts)][: max(n_top, 0)]
-        for feature in set(features.tolist()) - self._bins.keys():
-            self._bins[feature] = make_bins(*self._column(feature))
-        bins = [self._bins[feature] for feature in features.tolist()]
-        counts = self._count(rows, features, bins)
+        values, weights = self._known(rows, features)
         lines = []
-        for feature, every, here in zip(features.tolist(), bins, counts, strict=True):
+        for column, feature in enumerate(features.tolist()):
+            edges, every = self._histogram(feature)
+            counts = count_in_bins(values[:, column], edges, weights[:, column])
             effect, mean = float(effects[feature]), float(means[feature])
             n_missing = max(total - float(n_known[feature]), 0.0)
-            line = self._describe(feature, effect, mean, here, [*every.counts])
-            lines.append(line | {"missing": n_missing / total, "edges": [*every.edges]})
+            line = self._describe(feature, effect, mean, counts, [*every])
+            lines.append(line | {"missing": n_missing / total, "edges": edges.tolist()})
         return lines
+
+    def _known(self, rows: Any, features: Any) -> tuple[Array, Array]:
+        """Return some features of some rows, and what each value counts for."""
+        values, missing = (
+            self.table.values(rows, features),
+            self.table.is_missing(rows, features),
+        )
+        weights = np.broadcast_to(self.weights[rows][:, None], values.shape)
+        weights = weights if missing is None else np.where(missing, 0.0, weights)
+        return values.astype(np.float64), weights
+
+    def _histogram(self, feature: int) -> tuple[Array, list[int]]:
+        if feature not in self._histograms:
+            values, weights = (part[:, 0] for part in self._known(slice(None), [feature]))
+            edges = find_edges(values[weights > 0.0], weights[weights > 0.0])
+            self._histograms[feature] = edges, count_in_bins(values, edges, weights)
+        return self._histograms[feature]
 
     def _describe(
         self, feature: int, effect: float, mean: float, counts: list[int], every: list[int]
@@ -199,72 +209,30 @@ class ColumnSummary:
             sums -= counts * center
         return counts, sums, np.maximum(squares, 0.0)
 
-    def _column(self, feature: int) -> tuple[Array, float, Array]:
-        """Return the nonzero values of a feature, the weight of zeros, and their weights."""
-        values = self.table.values(slice(None), [feature])[:, 0].astype(np.float64)
-        missing = self.table.is_missing(slice(None), [feature])
-        weights = self.weights if missing is None else np.where(missing[:, 0], 0, self.weights)
-        is_kept = (values != 0.0) & (weights > 0.0)
-        return values[is_kept], float(weights[values == 0.0].sum()), weights[is_kept]
 
-    def _count(
-        self, rows: IndexArray, features: IndexArray, bins: list[Bins]
-    ) -> list[list[int]]:
-        """Return how many of some rows are in each bin of some features."""
-        values = self.table.values(rows, features).astype(np.float64)
-        low, high = np.array([(b.edges[0], b.edges[-1]) for b in bins]).reshape(-1, 2).T
-        n_bins = np.array([len(b.counts) for b in bins], dtype=np.intp)
-        ends = np.cumsum(n_bins)
-        places = _find_bins(values, low, high, n_bins) + (ends - n_bins)
-        missing = self.table.is_missing(rows, features)
-        known = np.ones(places.shape, dtype=bool) if missing is None else ~missing
-        weights = np.broadcast_to(self.weights[rows, None], places.shape)[known]
-        counts = count_rows(np.bincount(places[known], weights, minlength=n_bins.sum()))
-        return [part.tolist() for part in np.split(counts, ends)[: len(bins)]]
+def find_edges(values: Array, weights: Array) -> Array:
+    """Return the edges of equal bins for a column.
 
-
-def make_bins(values: Array, n_zeros: float, weights: Array) -> Bins:
-    """Return equal bins for a column, given its nonzero values and the number of zeros.
-
-    They span the values of most rows. In a column that is mostly zero, as of words, zeros do
-    not count for that. Whole numbers have a bin each, if they are few.
+    They span the values of most rows; in a column that is mostly zero, as of words, of most
+    other rows. Whole numbers have a bin each, if they are few.
     """
-    is_sparse = n_zeros > float(weights.sum())
-    zero = [0.0] if n_zeros else []
-    ends = np.array([*zero, *([values.min(), values.max()] if len(values) else [])])
-    low, high = float(ends.min()), float(ends.max())
-    n_bins = N_BINS
+    low, high = float(values.min()), float(values.max())
     if high - low < MAX_WHOLE_NUMBERS and (values == np.round(values)).all():
-        n_bins, low, high = int(high - low) + 1, low - 0.5, high + 0.5
+        return np.arange(low - 0.5, high + 1.0)
+    is_zero = values == 0.0
+    if 2.0 * weights[is_zero].sum() > weights.sum():
+        ends = weighted_quantiles(values[~is_zero], weights[~is_zero], BIN_QUANTILES)
+        ends = np.append(ends, 0.0)
     else:
-        inner = _quantiles(values, 0.0 if is_sparse else n_zeros, weights)
-        inner = np.append(inner, zero if is_sparse else [])
-        if inner.min() < inner.max():
-            low, high = float(inner.min()), float(inner.max())
-    shape = np.array([low]), np.array([high]), np.array([n_bins])
-    places = _find_bins(values[:, None], *shape).ravel()
-    counts = np.bincount(places, weights, minlength=n_bins)
-    counts[_find_bins(np.zeros((1, 1)), *shape)[0, 0]] += n_zeros
-    return Bins(np.linspace(low, high, n_bins + 1).tolist(), count_rows(counts).tolist())
+        ends = weighted_quantiles(values, weights, BIN_QUANTILES)
+    if ends.min() < ends.max():
+        low, high = float(ends.min()), float(ends.max())
+    return np.linspace(low, high, N_BINS + 1)
 
 
-def _quantiles(values: Array, n_zeros: float, weights: Array) -> Array:
-    """Return the quantiles that bins lie between, of values and zeros.
-
-    For integer weights, np.quantile of the repeated values.
-    """
-    values, weights = np.append(values, 0.0), np.append(weights, n_zeros)
-    order = np.argsort(values, kind="stable")
-    sums = np.cumsum(weights[order])
-    at = np.array(BIN_QUANTILES) * max(sums[-1] - 1.0, 0.0)
-    places = np.searchsorted(sums, [np.floor(at), np.ceil(at)], side="right")
-    low, high = values[order[np.minimum(places, len(order) - 1)]]
-    quantiles: Array = low + (at - np.floor(at)) * (high - low)
-    return quantiles
-
-
-def _find_bins(values: Array, low: Array, high: Array, n_bins: IndexArray) -> IndexArray:
-    """Return the bin of each value, column by column; values beyond are in the outer ones."""
-    within = (np.clip(values, low, high) - low) / (high - low)
-    places: IndexArray = np.minimum((within * n_bins).astype(np.intp), n_bins - 1)
-    return places
+def count_in_bins(values: Array, edges: Array, weights: Array) -> list[int]:
+    """Return the number of rows in each bin; the outer ones include the values beyond."""
+    low, high = float(edges[0]), float(edges[-1])
+    clipped = np.clip(values, low, high)
+    sums = np.histogram(clipped, len(edges) - 1, (low, high), weights=weights)[0]
+    return list(count_rows(sums).tolist())

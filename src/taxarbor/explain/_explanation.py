@@ -367,22 +367,10 @@ class Explanation:
         given in words. The parent of the root, the cluster of an inner node and the decider of
         a leaf are -1.
         """
-        lines = self.to_dict(n_top=3, n_examples=n_examples)["nodes"]
-        texts = {"features": "words", "distinctive_features": "words"}
-        texts |= dict.fromkeys(EXAMPLES, "name")
-        for line in lines:
-            del line["children"]
-            # Integers, as in exchange.to_frame.
-            line |= {
-                key: -1 if line[key] is None else line[key]
-                for key in ("parent", "cluster", "decided_by")
-            }
-            line |= {key: ", ".join(v[part] for v in line[key]) for key, part in texts.items()}
-            missing = [f"{name} {format_share(v)}" for name, v in line["missing"].items()]
-            line["missing"] = ", ".join(missing)
-            if self.classes is not None:
-                counts = line["classes"].items()
-                line["classes"] = ", ".join(f"{name} {count}" for name, count in counts)
+        nodes = self.to_dict(n_top=3, n_examples=n_examples)["nodes"]
+        lines = [
+            {key: _as_cell(node[key]) for key in node if key != "children"} for node in nodes
+        ]
         return make_frame(USE, lines)
 
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
@@ -561,6 +549,16 @@ def _find_largest(values: Array, ties: Array, n: int) -> IndexArray:
     order = np.lexsort((-ties, -keys))[:n]
     largest: IndexArray = order[keys[order] > keys.min()]
     return largest
+
+
+def _as_cell(value: Any) -> Any:
+    """Return a value of a node as a frame holds it: lists in words, -1 for None."""
+    if isinstance(value, list):
+        return ", ".join(item.get("words") or item["name"] for item in value)
+    if isinstance(value, dict):  # counts of rows, or shares
+        texts = ((k, format_share(v) if isinstance(v, float) else v) for k, v in value.items())
+        return ", ".join(f"{name} {text}" for name, text in texts)
+    return -1 if value is None else value  # integers, as in exchange.to_frame
 
 
 def _mean_of(reason: Reason, taxonomy: Taxonomy, means: Array | None, missing: Array) -> float:

@@ -100,19 +100,18 @@ def blocks(n_rows: int, width: float) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, n_rows, step))
 
 
-def weighted_median(values: Array, weights: Array) -> float:
-    """Return the median of values that count by weights; that of all where no weight is.
+def weighted_quantiles(values: Array, weights: Array, q: float | Sequence[float]) -> Array:
+    """Return quantiles of values that count by weights; if all weights are 0, all count alike.
 
-    Where half of the weight is on either side, the mean of both, as of repeated values.
+    Where a quantile lies between two values, their mean, as of repeated values.
     """
-    if not weights.any():
-        return float(np.median(values))
     order = np.argsort(values, kind="stable")
-    order = order[weights[order] > 0.0]
-    sums = np.cumsum(weights[order])
-    low = int(np.searchsorted(sums, sums[-1] / 2.0))
-    high = min(low + bool(sums[low] == sums[-1] / 2.0), len(order) - 1)
-    return float(values[order[[low, high]]].mean())
+    order = order[weights[order] > 0.0] if weights.any() else order
+    sums = np.cumsum(weights[order]) if weights.any() else np.arange(1.0, len(order) + 1.0)
+    at = np.multiply(q, sums[-1])
+    low, high = (np.searchsorted(sums, at, side=side) for side in ("left", "right"))
+    mean: Array = (values[order[low]] + values[order[np.minimum(high, len(order) - 1)]]) / 2.0
+    return mean
 
 
 # Names

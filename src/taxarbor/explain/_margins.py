@@ -16,7 +16,7 @@ import numpy as np
 from taxarbor._errors import printable
 from taxarbor._format import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._input import FeatureTable, blocks, weighted_median
+from taxarbor.explain._input import FeatureTable, blocks, weighted_quantiles
 from taxarbor.rows import Rows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._reasons import category_of, known_mean
@@ -46,7 +46,7 @@ def measure_margins(
         sizes, positions = tree.sizes[list(tree.frontier(node))], tree.rows(node)
         targets = np.repeat(np.arange(len(sizes)), sizes)
         scores, _, _ = score_margins(rule, rows, positions, targets)
-        units[node] = weighted_median(np.abs(scores), weights[positions]) or 1.0
+        units[node] = weighted_quantiles(np.abs(scores), weights[positions], 0.5) or 1.0
         margins[node] = scores / units[node]
     return tuple(margins), units
 

@@ -18,7 +18,7 @@ function sizeCell(node) {
     html("div", { class: "bar" }, html("span", { style: { width: 100 * node.size / most + "%", background: "var(--lit)" } })));
 }
 function distinctiveCell(node) {
-  return html("td", { class: "distinctive" }, html("div", {}, ...node.distinctive.slice(0, 3).map(distinctiveFeature).map((one) => html("div", { title: `${one.mean} here, ${one.every} in all rows` }, one.picture(48, 16), one.what))));
+  return html("td", { class: "features" }, html("div", {}, ...node.distinctive.slice(0, 3).map(distinctiveFeature).map((one) => html("div", { title: `${one.mean} here, ${one.every} in all rows` }, one.picture(48, 16), one.what))));
 }
 function stabilityCell(node) {
   if (!node.depth) return html("td", {});
