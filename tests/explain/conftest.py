@@ -1,7 +1,7 @@
 """Trees of every kind, with the rows they were grown on."""
 
-import dataclasses
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,56 +12,81 @@ from scipy.cluster.hierarchy import linkage
 from taxarbor import HMMC, Taxarbor, load_animals
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
+from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.tree import LinearRule
 
 ANIMALS = load_animals()
 SHARES = ANIMALS.X / ANIMALS.X.max(axis=0)
 SHARES.flags.writeable = False
 
 
-def greedy(X):
+def grow(X=SHARES, n_clusters=6, **options):
+    return Taxarbor(n_clusters, random_state=0, **options).fit(X).taxonomy_
+
+
+def grow_greedily(X=SHARES):
     return HMMC(6, random_state=0).fit(X)
 
 
-def without_rules():
-    taxonomy = Taxarbor(5, random_state=0).fit(SHARES).taxonomy_
-    return dataclasses.replace(
-        taxonomy, rules=(None,) * taxonomy.tree.n_nodes, means=None
-    ), SHARES
+def remove_rules():
+    taxonomy = grow()
+    tree = replace(taxonomy.tree, rules=(None,) * taxonomy.tree.n_nodes)
+    return replace(taxonomy, tree=tree, means=None)
 
 
-def shuffled():
+def shuffle_rows():
     """Return a tree some of whose rows are not where its rules send them."""
-    taxonomy = Taxarbor(5, random_state=0).fit(SHARES).taxonomy_
+    taxonomy = grow()
     order = taxonomy.tree.order.copy()
     order[::3] = np.random.default_rng(0).permutation(order[::3])
-    return dataclasses.replace(taxonomy, order=order, means=None), SHARES
+    return replace(taxonomy, tree=replace(taxonomy.tree, order=order), means=None)
 
 
-def with_doubles():
-    """Return a tree each of whose leaves is a row, and many rows are equal."""
-    X = np.random.default_rng(0).integers(0, 2, size=(40, 3)).astype(float)
-    return from_linkage(linkage(X, "ward")), X
+def choose_among(taxonomy, ruled):
+    """Return the tree with nearest-mean rules at some nodes, and at no others."""
+    tree = taxonomy.tree
+
+    def frontier(node):
+        below = []
+        for child in tree.children(node):
+            is_end = child in ruled or tree.is_leaf(child)
+            below += [child] if is_end else frontier(child)
+        return below
+
+    rules = [
+        LinearRule.nearest(taxonomy.means[frontier(node)]) if node in ruled else None
+        for node in range(tree.n_nodes)
+    ]
+    return replace(taxonomy, tree=replace(tree, rules=tuple(rules)))
 
 
-MAKERS = {
-    "hmmc": lambda: (Taxarbor(6, random_state=0).fit(SHARES), SHARES),
-    "hmmc, three": lambda: (Taxarbor(7, branching=3, random_state=0).fit(SHARES), SHARES),
-    "hmmc, csr": lambda: (Taxarbor(6, random_state=0).fit(S := sparse.csr_array(SHARES)), S),
-    "hmmc, float32": lambda: (Taxarbor(6, random_state=0).fit(S := SHARES.astype("f4")), S),
-    "greedy": lambda: (greedy(SHARES), SHARES),
-    "greedy, csr, float32": lambda: (greedy(S := sparse.csr_matrix(SHARES, dtype="f4")), S),
-    "labels": lambda: (from_labels([name[0] for name in ANIMALS.names]), SHARES),
-    "ward": lambda: (from_linkage(linkage(SHARES, "ward"), 12), SHARES),
-    "ward, all": with_doubles,
-    "no rules": without_rules,
-    "shuffled": shuffled,
-    "one leaf": lambda: (Taxarbor(1).fit(SHARES), SHARES),
-    "one leaf, bare": lambda: (from_labels([0] * 206), SHARES),
-    "unscaled": lambda: (
-        greedy(SHARES).taxonomy_.unscale(np.full(85, 3.0), np.full(85, 7.0)),
-        SHARES * 7.0 + 3.0,
-    ),
-}
+def make_cases(four_clusters, three_nodes):
+    """Yield a name, a tree or a model, and its rows."""
+    equal = np.random.default_rng(0).integers(0, 2, size=(40, 3)).astype(float)
+    single, csr = SHARES.astype("f4"), sparse.csr_array(SHARES)
+    scaled = grow_greedily().taxonomy_.unscale(np.full(85, 3.0), np.full(85, 7.0))
+    large = grow(n_clusters=12)
+    inner = [n for n in range(1, large.tree.n_nodes) if not large.tree.is_leaf(n)]
+    flat, mixed = choose_among(large, {0}), choose_among(large, {0, *inner[::3]})
+    yield "model", Taxarbor(6, random_state=0).fit(SHARES), SHARES
+    yield "three children", grow(n_clusters=7, branching=3), SHARES
+    yield "csr", grow(csr), csr
+    yield "float32", grow(single), single
+    yield "greedy", grow_greedily(), SHARES
+    yield "greedy, csr, float32", grow_greedily(sparse.csr_matrix(single)), csr.astype("f4")
+    yield "labels", from_labels([name[0] for name in ANIMALS.names]), SHARES
+    yield "ward", from_linkage(linkage(SHARES, "ward"), 12), SHARES
+    yield "ward, a row per leaf", from_linkage(linkage(equal, "ward")), equal
+    yield "no rules", remove_rules(), SHARES
+    yield "shuffled", shuffle_rows(), SHARES
+    yield "one leaf", Taxarbor(1).fit(SHARES), SHARES
+    yield "one leaf, without means", from_labels([0] * 206), SHARES
+    yield "unscaled", scaled, SHARES * 7.0 + 3.0
+    yield "frontier", *four_clusters
+    yield "frontier of three nodes", *three_nodes
+    yield "one rule", flat, SHARES
+    yield "some rules", mixed, SHARES
+    yield "pruned", flat.prune(5), SHARES
 
 
 @pytest.fixture(scope="session")
@@ -76,21 +101,29 @@ def shares():
 
 
 @pytest.fixture(scope="session")
-def cases():
-    """Every kind of tree, or its model, its rows, the same as a float64 array, and why."""
-    found = {}
-    for name, make in MAKERS.items():
-        taxonomy, X = make()
+def cases(four_clusters, three_nodes):
+    """Each kind of tree: its rows, as given and as a float64 array, and its explanation."""
+    cases = {}
+    for name, given, X in make_cases(four_clusters, three_nodes):
         dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-        found[name] = SimpleNamespace(name=name, given=taxonomy, X=X, dense=dense)
-        found[name].why = explain(taxonomy, X)
-    return found
+        why = explain(given, X)
+        case = SimpleNamespace(name=name, given=taxonomy_of(given), X=X, dense=dense, why=why)
+        case.tree, case.means = why.taxonomy.tree, why.taxonomy.means
+        case.tolerance = 1e-4 if case.means.dtype == np.float32 else 1e-9
+        cases[name] = case
+    return cases
 
 
 @pytest.fixture(scope="session")
-def whys(cases):
-    """The explanation of each tree."""
-    return [case.why for case in cases.values()]
+def steps_of():
+    """The rules on the path to a leaf: their nodes, and where they lead to on this path."""
+
+    def find(tree, leaf):
+        path = tree.path(leaf)
+        ruled = [node for node in path if tree.rules[node] is not None]
+        return [(node, *set(path).intersection(tree.frontier(node))) for node in ruled]
+
+    return find
 
 
 @pytest.fixture(scope="session")
@@ -107,12 +140,10 @@ def named(model):
 
 
 @pytest.fixture(scope="session")
-def strict():
-    """Conversion to JSON that refuses NaN, infinity, and what is not plain."""
+def check_json():
+    """Check that values survive JSON: no NaN, no infinity, nothing but plain types."""
 
-    def convert(values):
-        text = json.dumps(values, allow_nan=False)
-        assert json.loads(text) == values
-        return text
+    def check(values):
+        assert json.loads(json.dumps(values, allow_nan=False)) == values
 
-    return convert
+    return check

@@ -1,6 +1,5 @@
 """Features, examples and margins of a taxonomy and its rows, as plain values and as frames."""
 
-import itertools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from taxarbor.explain._input import (
     column_labels,
     index_labels,
 )
-from taxarbor.explain._margins import Step, find_steps, number_or_none
+from taxarbor.explain._margins import find_steps, number_or_none
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._reasons import category_of, known_mean, missing_shares
 from taxarbor.taxonomy._routing import expand
@@ -38,10 +37,6 @@ EXAMPLES = ("typical", "extreme", "borderline")
 DIGITS = 6
 """To which margins are compared."""
 USE = "a table of explanations"  # what needs pandas
-STEP = (
-    *("row", "row_name", "step", "node", "node_name", "child", "child_name", "margin"),
-    *("margin_percentile", "why"),
-)
 FEATURE = (
     *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
     "missing",
@@ -339,7 +334,12 @@ class Explanation:
             "cluster": int(tree.labels[place]),
             "steps": [
                 {
-                    **self._describe_step(step),
+                    "node": step.node,
+                    "node_name": self.names[step.node],
+                    "child": step.child,
+                    "child_name": self.names[step.child],
+                    "margin": number_or_none(step.margin),
+                    "margin_percentile": step.percentile,
                     "why": "; ".join(map(str, step.reasons)),
                     "contributions": [reason._asdict() for reason in step.reasons],
                 }
@@ -500,16 +500,6 @@ class Explanation:
             )
         return position
 
-    def _describe_step(self, step: Step) -> dict[str, Any]:
-        return {
-            "node": step.node,
-            "node_name": self.names[step.node],
-            "child": step.child,
-            "child_name": self.names[step.child],
-            "margin": number_or_none(step.margin),
-            "margin_percentile": step.percentile,
-        }
-
     def _step_frame(
         self,
         table: FeatureTable,
@@ -523,19 +513,22 @@ class Explanation:
         ``numbers`` and ``names`` are those of all rows of the table.
         """
         steps = find_steps(self, table, leaves, chosen, lambda some: "; ".join(map(str, some)))
-        paths = itertools.groupby(steps, operator.attrgetter("place"))
-        lines = [
-            (
-                number := int(numbers[chosen[place]]),
-                f"row {number}" if names is None else names[chosen[place]],
-                n,
-                *self._describe_step(step).values(),
-                step.reasons,
-            )
-            for place, path in paths
-            for n, step in enumerate(path, start=1)
-        ]
-        return make_frame(USE, lines, STEP)
+        places = np.array([step.place for step in steps], dtype=np.intp)
+        rows = numbers[chosen[places]].tolist()
+        return make_frame(USE, {
+            "row": rows,
+            "row_name": [f"row {row}" for row in rows]
+            if names is None
+            else [names[position] for position in chosen[places]],
+            "step": np.arange(len(steps)) - np.searchsorted(places, places) + 1,
+            "node": [step.node for step in steps],
+            "node_name": [self.names[step.node] for step in steps],
+            "child": [step.child for step in steps],
+            "child_name": [self.names[step.child] for step in steps],
+            "margin": [step.margin for step in steps],
+            "margin_percentile": [step.percentile for step in steps],
+            "why": [step.reasons for step in steps],
+        })  # fmt: skip
 
 
 def _leaves_of(tree: Tree, labels: IndexArray) -> IndexArray:

@@ -1,0 +1,229 @@
+"""Margins and the paths of rows, step by step, against their definitions."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from taxarbor import HMMC
+from taxarbor.exchange import from_labels
+from taxarbor.explain import explain
+
+N_NAMED = 3
+"""Contributions that a step has, at most."""
+
+
+def best_scores(tree, node, x):
+    """Return the best score of each node that a rule chooses among."""
+    rule, frontier, best = tree.rules[node], tree.frontier(node), {}
+    scores = rule.weights.astype(float) @ (x - rule.center) + rule.offsets
+    for target, score in zip(rule.targets.tolist(), scores.tolist(), strict=True):
+        best[frontier[target]] = max(score, best.get(frontier[target], -np.inf))
+    return best
+
+
+def margin_of(tree, node, child, x):
+    best = best_scores(tree, node, x)
+    return best.pop(child) - max(best.values())
+
+
+def least_margins(why):
+    """Return the least margin on the path of each row."""
+    tree = why.taxonomy.tree
+    least = np.full(tree.n_rows, np.inf)
+    for node, margins in enumerate(why.margins):
+        if margins is not None:
+            rows = tree.rows(node)
+            least[rows] = np.minimum(least[rows], margins)
+    return least
+
+
+def test_margins_are_between_the_best_scores(cases, steps_of):
+    for case in cases.values():
+        why, tree = case.why, case.tree
+        expected = {node: [] for node in range(tree.n_nodes)}
+        for row in tree.rows(0).tolist():
+            for node, child in steps_of(tree, tree.leaves[tree.labels[row]]):
+                expected[node].append(margin_of(tree, node, child, case.dense[row]))
+        for node, margins in enumerate(why.margins):
+            if tree.rules[node] is None:
+                assert margins is None
+                assert why.units[node] == 1.0
+                continue
+            found = margins * why.units[node]
+            np.testing.assert_allclose(found, expected[node], atol=case.tolerance)
+            # The median margin is one, unless most are zero.
+            median = np.median(np.abs(margins))
+            assert median == pytest.approx(1.0) or (median == 0.0 and why.units[node] == 1.0)
+
+
+def test_trees_without_rules_have_margins_by_the_nearest_mean(cases):
+    for name in ("labels", "ward", "ward, a row per leaf", "no rules"):
+        case = cases[name]
+        tree = case.tree
+        assert case.given.tree.rules == (None,) * tree.n_nodes
+        assert not case.why.has_rules
+        for node, margins in enumerate(case.why.margins):
+            for child in tree.children(node):
+                rows, others = tree.rows(child), set(tree.children(node)) - {child}
+                far = {
+                    c: np.square(case.dense[rows] - case.dense[tree.rows(c)].mean(axis=0)).sum(1)
+                    for c in tree.children(node)
+                }
+                rest = np.min([far[c] for c in others], axis=0)
+                start = tree.start[child] - tree.start[node]
+                found = margins[start : start + len(rows)] * case.why.units[node]
+                np.testing.assert_allclose(found, (rest - far[child]) / 2, atol=1e-9)
+
+
+def test_margins_are_negative_where_prediction_differs(cases):
+    """On the border, where the margin is zero, a row may go to either side."""
+    for case in cases.values():
+        least, tree = least_margins(case.why), case.tree
+        np.testing.assert_array_equal(case.why.least_margins, least[tree.rows(0)])
+        is_same = case.why.taxonomy.predict(case.X) == tree.labels
+        tiny = 1e-5 if case.tolerance == 1e-4 else 1e-9
+        assert (least[is_same] >= -tiny).all()
+        assert (least[~is_same] <= tiny).all()
+        if case.name in ("labels", "shuffled"):
+            assert not is_same.all()
+            assert (least < 0.0).any()
+
+
+def test_units_of_columns_do_not_matter(X, model):
+    taxonomy = model.taxonomy_
+    scale, mean = np.logspace(-3, 3, X.shape[1]), np.linspace(-9.0, 9.0, X.shape[1])
+    one, other = explain(taxonomy, X), explain(taxonomy.unscale(mean, scale), X * scale + mean)
+    for margins, same in zip(one.margins, other.margins, strict=True):
+        assert (margins is None) == (same is None)
+        if margins is not None:
+            np.testing.assert_allclose(margins, same, atol=1e-8)
+
+
+def test_blocks_of_rows_do_not_matter():
+    """Two million numbers are not read at once."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 520))
+    taxonomy = from_labels(np.arange(4000) % 3)
+    why = explain(taxonomy, X)
+    rows = taxonomy.tree.rows(0)[::500]
+    found = {row["row"]: row for row in map(why.row, rows.tolist())}
+    for row, values in found.items():
+        (step,) = values["steps"]
+        expected = margin_of(why.taxonomy.tree, 0, step["child"], X[row])
+        assert step["margin"] * why.units[0] == pytest.approx(expected)
+    csr = explain(taxonomy, sparse.csr_array(X))
+    np.testing.assert_allclose(csr.margins[0], why.margins[0], atol=1e-9)
+    assert csr.examples(1)["typical"] == why.examples(1)["typical"]
+
+
+@given(data=st.data())
+@settings(max_examples=40)
+def test_margins_of_any_division(data):
+    n_rows = data.draw(st.integers(2, 12))
+    labels = data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows))
+    values = st.lists(st.integers(-3, 3), min_size=2, max_size=2)
+    X = np.array(data.draw(st.lists(values, min_size=n_rows, max_size=n_rows)), dtype=float)
+    why = explain(from_labels(labels), X)
+    tree = why.taxonomy.tree
+    expected = [
+        margin_of(tree, 0, child, X[row])
+        for child in tree.children(0)
+        for row in tree.rows(child)
+    ]
+    if expected:
+        np.testing.assert_allclose(why.margins[0] * why.units[0], expected, atol=1e-12)
+
+
+# Steps
+
+
+def test_steps_are_the_rules_on_the_path(cases, steps_of):
+    for case in cases.values():
+        why, tree = case.why, case.tree
+        for row in range(0, tree.n_rows, 7):
+            leaf = tree.leaves[tree.labels[row]]
+            steps = why.row(row)["steps"]
+            assert [(step["node"], step["child"]) for step in steps] == steps_of(tree, leaf)
+            for step in steps:
+                margins = why.margins_within(step["node"], step["child"])
+                assert step["margin"] in margins
+                percentile = (margins < step["margin"] - 1e-6).mean()
+                assert step["margin_percentile"] == pytest.approx(percentile)
+
+
+def test_contributions_are_parts_of_the_difference_of_scores(cases):
+    for case in cases.values():
+        tree, means = case.tree, case.means.astype(float)
+        for row in range(0, tree.n_rows, 11):
+            for step in case.why.row(row)["steps"]:
+                rule, frontier = tree.rules[step["node"]], tree.frontier(step["node"])
+                x, W = case.dense[row], rule.weights.astype(float)
+                scores = W @ (x - rule.center) + rule.offsets
+                is_inside = rule.targets == frontier.index(step["child"])
+                inside = np.where(is_inside, scores, -np.inf).argmax()
+                outside = np.where(is_inside, -np.inf, scores).argmax()
+                rival = frontier[rule.targets[outside]]
+                middle = (means[step["child"]] + means[rival]) / 2
+                parts = (W[inside] - W[outside]) * (x - middle)
+                total, found = np.abs(parts).sum(), step["contributions"]
+                largest = np.sort(np.abs(parts))[::-1][:N_NAMED]
+                sizes = [abs(part["strength"]) * total for part in found]
+                assert sizes == pytest.approx(largest[largest > 0.0], abs=case.tolerance)
+                for part in found:
+                    j, name = part["feature"], part["name"]
+                    expected = parts[j] / total
+                    assert part["strength"] == pytest.approx(expected, abs=case.tolerance)
+                    assert part["value"] == x[j]
+                    assert (part["mean"], part["other_mean"]) == (
+                        means[step["child"], j], means[rival, j]
+                    )  # fmt: skip
+                    side = " (against)" if part["strength"] < 0 else ""
+                    assert any(
+                        text.startswith(f"{name} = ") and text.endswith(side)
+                        for text in step["why"].split("; ")
+                    )
+
+
+def test_of_equal_contributions_the_first_columns_are_named():
+    """Whatever rounding makes of them, and however many there are."""
+    for n_columns in (4, 40, 1000):
+        noise = np.random.default_rng(0).normal(size=(20, n_columns)) * 1e-12
+        X = np.repeat([[0.0], [1.0]], 10, axis=0) + noise
+        X[0, -1] -= 0.5
+        why = explain(from_labels(np.arange(20) // 10), X)
+        found = [
+            [part["feature"] for part in why.row(row)["steps"][0]["contributions"]]
+            for row in (0, 5)
+        ]
+        assert found == [[n_columns - 1, 0, 1], [0, 1, 2]]
+
+
+def test_sparse_rows_have_the_contributions_of_dense_ones():
+    rng = np.random.default_rng(0)
+    X = sparse.random(60, 700, 0.02, "csr", random_state=0, dtype=float)
+    X.data[::3] *= -1.0
+    X.data[X.indptr[5] : X.indptr[6]] = 0.0
+    X.eliminate_zeros()
+    taxonomy = from_labels(rng.integers(0, 3, size=60))
+    one, other = explain(taxonomy, X), explain(taxonomy, X.toarray())
+    for row in range(60):
+        (step,), (same,) = one.row(row)["steps"], other.row(row)["steps"]
+        assert step["why"] == same["why"]
+        strengths = [[part["strength"] for part in s["contributions"]] for s in (step, same)]
+        assert len(strengths[0]) == N_NAMED
+        assert strengths[0] == pytest.approx(strengths[1], rel=1e-9)
+
+
+def test_frames_of_many_steps_take_little_memory():
+    X = np.random.default_rng(0).normal(size=(3000, 6))
+    why = explain(HMMC(8, random_state=0).fit(X), X)
+    why.rows([0])
+    tracemalloc.start()
+    frame = why.rows()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 600 * len(frame)
