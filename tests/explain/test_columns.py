@@ -1,4 +1,4 @@
-"""Explanations of tables with gaps and categories, against the tables themselves."""
+"""Explanations of tables with missing values and categories, against the tables themselves."""
 
 import warnings
 
@@ -10,17 +10,13 @@ from taxarbor import HMMC, Taxarbor
 from taxarbor.explain import explain
 from taxarbor.taxonomy._reasons import category_of
 
-MODELS = (
-    Taxarbor(6, random_state=0),
-    Taxarbor(5, random_state=0),
-    HMMC(6, random_state=0),
-)
+MODELS = (Taxarbor(6, random_state=0), Taxarbor(5, random_state=0), HMMC(6, random_state=0))
 
 
 @pytest.fixture(scope="module")
 def explained(make_cars):
     """Return explanations and their tables, the last with its features kept sparse."""
-    found = []
+    explained = []
     tables = [make_cars(seed) for seed in range(len(MODELS))]
     wide = make_cars(9, 300)
     wide["make"] = wide["make"] + " " + (wide["id"] % 3).astype(str)
@@ -29,8 +25,8 @@ def explained(make_cars):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             taxonomy = model.fit(table).taxonomy_
-        found.append((explain(taxonomy, table), table))
-    return found
+        explained.append((explain(taxonomy, table), table))
+    return explained
 
 
 def values_of(why, table, feature, rows=slice(None)):
@@ -44,52 +40,47 @@ def values_of(why, table, feature, rows=slice(None)):
     return np.where(cells.isna(), np.nan, cells == value).astype(float)
 
 
-def test_what_stands_out_counts_rows_with_a_value_only(explained):
+def test_distinctive_features_count_known_values_only(explained):
     for why, table in explained:
         taxonomy = why.taxonomy
         for node in range(1, taxonomy.tree.n_nodes):
-            rows, seen = taxonomy.tree.rows(node), []
-            for one in why.standout(node, 100):
-                here = values_of(why, table, one["column"], rows)
-                every = values_of(why, table, one["column"])
+            rows, columns = taxonomy.tree.rows(node), []
+            for feature in why.distinctive_features(node, 100):
+                here = values_of(why, table, feature["column"], rows)
+                every = values_of(why, table, feature["column"])
                 rest = np.delete(every, rows)
-                assert one["missing"] == pytest.approx(np.isnan(here).mean())
+                assert feature["missing"] == pytest.approx(np.isnan(here).mean())
                 here, rest = here[~np.isnan(here)], rest[~np.isnan(rest)]
-                gap = here.mean() - rest.mean()
-                effect = gap / 2 / np.sqrt((here.var() + rest.var()) / 2 + gap**2 / 4)
-                is_other = one["effect"] * effect < 0  # of two values, the other is named
-                assert abs(one["effect"]) == pytest.approx(abs(effect), abs=1e-6)
-                mean, every = here.mean(), np.nanmean(every)
-                mean, every = (1 - mean, 1 - every) if is_other else (mean, every)
-                assert (one["mean"], one["all_mean"]) == pytest.approx((mean, every))
-                if one["share"] is not None:
-                    assert (one["share"], one["all_share"]) == pytest.approx((mean, every))
-                assert sum(one["counts"]) == len(here)
-                assert sum(one["all_counts"]) == len(here) + len(rest)
-                seen.append(taxonomy.encoding.owner[one["column"]])
-            assert len(seen) == len(set(seen))
+                difference = here.mean() - rest.mean()
+                mixed = np.sqrt((here.var() + rest.var()) / 2 + difference**2 / 4)
+                effect = difference / 2 / mixed
+                assert abs(feature["effect"]) == pytest.approx(abs(effect), abs=1e-6)
+                means = here.mean(), np.nanmean(every)
+                if feature["effect"] * effect < 0:  # of two values, the other is named
+                    means = 1 - means[0], 1 - means[1]
+                assert (feature["mean"], feature["all_mean"]) == pytest.approx(means)
+                if feature["share"] is not None:
+                    assert (feature["share"], feature["all_share"]) == pytest.approx(means)
+                assert sum(feature["counts"]) == len(here)
+                assert sum(feature["all_counts"]) == len(here) + len(rest)
+                columns.append(taxonomy.encoding.owner[feature["column"]])
+            assert len(columns) == len(set(columns))
 
 
-def test_features_have_the_means_and_gaps_of_the_table(explained):
+def test_deciding_features_have_the_means_and_missing_shares_of_the_table(explained):
     for why, table in explained:
-        taxonomy = why.taxonomy
-        for node in range(1, taxonomy.tree.n_nodes):
-            assert why.node(node)["missing"] == pytest.approx({
-                name: share
-                for name, share in table.iloc[taxonomy.tree.rows(node)].isna().mean().items() if share
-            })  # fmt: skip
-            beside = np.setdiff1d(
-                taxonomy.tree.rows(taxonomy.tree.parent(node)), taxonomy.tree.rows(node)
-            )
-            for one in why.leading(node):
-                cells = [
-                    table[one["feature"]].iloc[rows]
-                    for rows in (taxonomy.tree.rows(node), beside)
-                ]
-                assert one["missing"] == pytest.approx(cells[0].isna().mean())
-                if category_of(taxonomy, one["column"]) is None:
-                    means = [part.astype(float).mean() for part in cells]
-                    assert (one["mean"], one["rest_mean"]) == pytest.approx(tuple(means))
+        tree = why.taxonomy.tree
+        for node in range(1, tree.n_nodes):
+            rows = tree.rows(node)
+            shares = table.iloc[rows].isna().mean()
+            assert why.node(node)["missing"] == pytest.approx(shares[shares > 0].to_dict())
+            rest = np.setdiff1d(tree.rows(tree.parent(node)), rows)
+            for feature in why.deciding_features(node):
+                here, beside = (table[feature["feature"]].iloc[some] for some in (rows, rest))
+                assert feature["missing"] == pytest.approx(here.isna().mean())
+                if category_of(why.taxonomy, feature["column"]) is None:
+                    means = here.astype(float).mean(), beside.astype(float).mean()
+                    assert (feature["mean"], feature["rest_mean"]) == pytest.approx(means)
         assert why.nodes()["missing"][0].count(" %") == len(why.node(0)["missing"])
         assert why.features()["missing"].max() > 0.1
 
@@ -110,16 +101,15 @@ def test_words_agree_with_the_means_beside_them_where_values_are_missing():
         known = np.array([[0.0], [1.0], [10.0]])[groups]
         model = Taxarbor(3, random_state=0).fit(table, embedding=known)
     why = explain(model, table)
-    lines = [one for node in range(1, 5) for one in why.leading(node, 5)]
-    for one in lines:
-        if one["direction"] in ("higher", "lower") and one["feature"] != "w":
-            assert (one["mean"] > one["rest_mean"]) == (one["direction"] == "higher")
-    words = [one["words"] for one in lines if one["direction"] in ("known", "unknown")]
-    assert any(word.endswith("x unknown") for word in words)
-    assert any(word.endswith("x known") for word in words)
-    for one in lines:
-        if one["direction"] == "unknown":
-            assert one["mean"] == one["missing"] > one["rest_mean"]
+    lines = [line for node in range(1, 5) for line in why.deciding_features(node, 5)]
+    for line in lines:
+        if line["direction"] in ("higher", "lower") and line["feature"] != "w":
+            assert (line["mean"] > line["rest_mean"]) == (line["direction"] == "higher")
+        if line["direction"] == "unknown":
+            assert line["mean"] == line["missing"] > line["rest_mean"]
+    for word in ("known", "unknown"):
+        words = [line["words"] for line in lines if line["direction"] == word]
+        assert any(text.endswith(f"x {word}") for text in words)
 
 
 def test_steps_say_what_the_table_says(explained):
@@ -128,40 +118,44 @@ def test_steps_say_what_the_table_says(explained):
         for row in range(0, len(table), 5):
             steps = why.row(row)["steps"]
             for step in steps:
-                assert len({pull["name"] for pull in step["pulls"]}) >= len(step["pulls"]) - 1
-                for pull in step["pulls"]:
-                    cell, value = table[pull["name"]].iloc[row], pull["value"]
+                assert (
+                    len({part["name"] for part in step["contributions"]})
+                    >= len(step["contributions"]) - 1
+                )
+                for part in step["contributions"]:
+                    cell, value = table[part["name"]].iloc[row], part["value"]
                     is_gap = pd.isna(cell)
                     if value in ("known", "unknown"):
                         assert is_gap == (value == "unknown")
                     elif is_gap:
                         n_unknown += 1
                         assert value is None
-                        assert f"{pull['name']} unknown" in step["why"]
+                        assert f"{part['name']} unknown" in step["why"]
                     else:
                         assert value == cell
-                        assert f"{pull['name']} = " in step["why"]
-                total = sum(abs(pull["strength"]) for pull in step["pulls"])
+                        assert f"{part['name']} = " in step["why"]
+                total = sum(abs(part["strength"]) for part in step["contributions"])
                 assert total <= 1 + 1e-9
         placed, taxonomy = why.place(table.iloc[:7]), why.taxonomy
         if (taxonomy.predict(table.iloc[:7]) == taxonomy.tree.labels[:7]).all():
             known = why.rows(range(7))
             assert placed["why"].tolist() == known["why"].tolist()
-        cells = why.cells(np.arange(20), why.taxonomy.feature_names.index("mpg"))
+        cells = why.format_cells(np.arange(20), why.taxonomy.feature_names.index("mpg"))
         assert [cell == "unknown" for cell in cells] == table["mpg"].iloc[:20].isna().tolist()
         origin = why.taxonomy.feature_names.index("origin = usa")
         expected = table["origin"].iloc[:20].fillna("unknown").tolist()
-        assert why.cells(np.arange(20), origin) == expected
+        assert why.format_cells(np.arange(20), origin) == expected
     assert n_unknown > 5
 
 
 def test_names_are_those_of_the_table(explained):
     why, table = explained[0]
-    with pytest.raises(ValueError, match="rename the columns of the table, and fit again"):
-        explain(why.taxonomy, table, feature_names=[f"f{n}" for n in range(why.data.shape[1])])
+    others = [f"f{n}" for n in range(why.data.shape[1])]
+    with pytest.raises(ValueError, match="names of the features"):
+        explain(why.taxonomy, table, feature_names=others)
     again = explain(why.taxonomy, table, feature_names=why.taxonomy.feature_names)
     assert again.names == why.names
-    with pytest.raises(ValueError, match="lacks columns that the tree was grown on: 'mpg'"):
+    with pytest.raises(ValueError, match="mpg"):
         explain(why.taxonomy, table.drop(columns="mpg"))
     with pytest.raises(ValueError, match="X does not hold the rows"):
         explain(why.taxonomy, table.assign(weight=table["weight"] + 1000))

@@ -70,7 +70,9 @@ def test_trees_without_rules_have_margins_by_the_nearest_mean(cases):
             for child in tree.children(node):
                 rows, others = tree.rows(child), set(tree.children(node)) - {child}
                 far = {
-                    c: np.square(case.dense[rows] - case.dense[tree.rows(c)].mean(axis=0)).sum(1)
+                    c: np.square(case.dense[rows] - case.dense[tree.rows(c)].mean(axis=0)).sum(
+                        1
+                    )
                     for c in tree.children(node)
                 }
                 rest = np.min([far[c] for c in others], axis=0)

@@ -215,7 +215,7 @@ def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
     page.keyboard.press("Enter")
     page.evaluate("choose(clusters[6])")
     assert page.locator("#panel .tag").text_content() == "c6"
-    assert "Divides into" not in page.locator("#panel").text_content()
+    assert "Splits into" not in page.locator("#panel").text_content()
     page.click("#tab-clusters")
     assert page.locator("#clusters tbody tr").count() == 7
     page.fill("#cut-number", "3")  # the slider is here, too, and what is chosen follows
@@ -280,10 +280,10 @@ def test_refits_are_shown_everywhere(visit, assessed, animals):
     page.locator(f"#node-{node} .dot").click()
     panel = page.locator("#panel").text_content()
     assert told.capitalize() + ": not a stable cluster." in panel
-    share = f"{100 * taxonomy.stability.left_out[node]:.0f} % of its rows left out go there."
+    share = f"{100 * taxonomy.stability.left_out[node]:.0f} % of its held-out rows"
     assert share in panel
     plain = page.locator(".link").first.evaluate("(one) => one.style.stroke")
-    page.select_option("#shade", "trust")
+    page.select_option("#shade", "stability")
     assert page.locator(".link").first.evaluate("(one) => one.style.stroke") != plain
     assert "4 of 4" in page.locator("#key").text_content()
     assert page.locator("#track .curve .suggested").count() == 1
@@ -292,16 +292,23 @@ def test_refits_are_shown_everywhere(visit, assessed, animals):
     assert page.locator("#cut-number").input_value() == str(suggested)
     page.click("#tab-clusters")
     heads = page.locator("#clusters th").all_text_contents()
-    expected = ["Cluster", "Rows", "What stands out", "Came back", "Classes", "Typical rows"]
+    expected = [
+        "Cluster",
+        "Rows",
+        "Distinctive features",
+        "Stability",
+        "Classes",
+        "Typical rows",
+    ]
     assert heads == expected
-    assert "of 4" in page.locator("#clusters td[data-head='Came back']").first.text_content()
+    assert "of 4" in page.locator("#clusters td[data-head='Stability']").first.text_content()
     page.click("#tab-measures")
     told = page.locator("#measures").text_content()
     assert f"The finest stable cut has {suggested} clusters" in told
     assert taxonomy.stability.describe_left_out() in told
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
-    assert re.search(r"That is \d+ % probable", page.locator(".found-row").text_content())
+    assert re.search(r"Probability: \d+ %", page.locator(".row-card").text_content())
     chances = taxonomy.node_proba(taxonomy.predict_proba(animals[0]))
     told = page.locator("#panel .rows").last.locator("tbody tr td").last.text_content()
     chosen, row = page.evaluate("[chosen.id, chosen.borderline.at(-1).row]")
@@ -310,9 +317,9 @@ def test_refits_are_shown_everywhere(visit, assessed, animals):
 
 def test_rules_that_decide_are_said_to(visit, animals_page):
     page = visit(animals_page)
-    assert "The rules decide: every row is where" in page.locator("#panel").text_content()
+    assert "Every row is assigned by the rules" in page.locator("#panel").text_content()
     page.click("#tab-measures")
-    assert "Rows elsewhere" not in page.locator("#measures").text_content()
+    assert "in another cluster" not in page.locator("#measures").text_content()
 
 
 def test_the_table_is_paged_sorted_and_searched(visit, planted):
@@ -378,14 +385,14 @@ def test_choosing_a_node_shows_its_panel_and_branches_close_and_open(visit, anim
     assert page.locator("#subtitle").text_content() == "206 rows · 85 features · 12 clusters"
     assert nodes(page).count() == 23
     assert page.locator(".node.chosen").get_attribute("data-id") == "0"
-    assert "Divides into" in page.locator("#panel").text_content()
+    assert "Splits into" in page.locator("#panel").text_content()
     page.locator("#node-1 .name").first.click()
     panel = page.locator("#panel")
     assert page.locator("#node-1").get_attribute("aria-selected") == "true"
     told = panel.text_content()
     assert "gives_milk" in told
-    for part in ("What stands out", "What leads here", "How clearly it divides", "Typical rows",
-                 "Known classes", "Borderline rows"):  # fmt: skip
+    for part in ("Distinctive features", "Deciding features", "Margins of this split",
+                 "Typical rows", "Known classes", "Borderline rows"):  # fmt: skip
         assert part in told
     assert "Extreme rows" not in told  # all margins at a yes-no rule are equal
     assert panel.locator(".feature").count() >= 1
@@ -431,16 +438,16 @@ def test_search_finds_rows_features_and_nodes(visit, animals_page, three_way_pag
     page.fill("#search", "otter")
     assert page.locator("#found [role=option]").first.text_content() == "rowotter"
     page.keyboard.press("Enter")
-    card = page.locator("#panel .found-row").text_content()
+    card = page.locator("#panel .row-card").text_content()
     assert card.startswith("otter is in c")
     assert re.search(r"least margin on the path, at “.*”, is \d\.\d\d: ", card)
     page.locator("#node-1 .size").click()
-    assert page.locator("#panel .found-row").count() == 0
+    assert page.locator("#panel .row-card").count() == 0
     # Rows without names are found by their numbers.
     page = visit(three_way_page)
     page.fill("#search", "row 77")
     page.keyboard.press("Enter")
-    assert page.locator("#panel .found-row").text_content().startswith("row 77 is in c")
+    assert page.locator("#panel .row-card").text_content().startswith("row 77 is in c")
 
 
 def test_focus_is_not_lost_and_keys_of_the_tree_are_its_own(visit, animals_page):
@@ -478,11 +485,11 @@ def test_the_help_says_what_decides(visit, animals_page, assessed, three_way_pag
     assert n_elsewhere > 1
     report(bounded, X, tmp_path / "bounded.html")
     page = visit(tmp_path / "bounded.html")
-    assert f"{n_elsewhere} rows of this tree" in page.locator("#panel").text_content()
-    helps = ("rules", "elsewhere", "means", "trust", "probable")
+    assert f"{n_elsewhere} rows of the fit" in page.locator("#panel").text_content()
+    helps = ("rules", "elsewhere", "means", "stability", "probable")
     for path, told in (
         (animals_page, ["rules", "probable"]),
-        (assessed[0], ["rules", "trust", "probable"]),
+        (assessed[0], ["rules", "stability", "probable"]),
         (tmp_path / "bounded.html", ["elsewhere", "probable"]),
         (three_way_page, ["means"]),
     ):
@@ -637,11 +644,10 @@ def test_a_table_is_told_with_its_gaps_and_how_it_was_read(visit, table_page):
     path, taxonomy = table_page
     page = visit(path)
     panel, columns = page.locator("#panel"), taxonomy.encoding.columns
-    told = f"{len(columns)} columns of the table are used, {len(taxonomy.encoding.dropped)} left out"
-    assert told in panel.inner_text()
-    node = int(
-        taxonomy.tree.leaves[np.argmax(taxonomy.missing[taxonomy.tree.leaves].sum(axis=1))]
-    )
+    n_dropped, leaves = len(taxonomy.encoding.dropped), taxonomy.tree.leaves
+    counts = f"{len(columns)} columns of the table are used, {n_dropped} excluded"
+    assert counts in panel.inner_text()
+    node = int(leaves[taxonomy.missing[leaves].sum(axis=1).argmax()])
     page.evaluate(f"choose(nodes[{node}])")
     assert re.search(r"\d+ % unknown", panel.inner_text())
     page.evaluate("choose(root)")
