@@ -123,7 +123,7 @@ def test_any_tree_has_a_page(tmp_path):
 def test_a_page_of_wide_sparse_rows_takes_a_small_multiple_of_the_fit(tmp_path):
     # Blocks of rows are sized by the numbers that are stored, not by the columns.
     rng = np.random.default_rng(0)
-    n_rows, n_columns, n_values, n_groups = 4_000, 20_000, 50, 20
+    n_rows, n_columns, n_values, n_groups = 2_000, 20_000, 50, 8
     groups = rng.integers(n_groups, size=(n_rows, 1))
     own = 40 * groups + rng.integers(40, size=(n_rows, n_values))
     other = rng.integers(n_columns, size=(n_rows, n_values))

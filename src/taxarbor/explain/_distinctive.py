@@ -50,7 +50,7 @@ class ColumnSummary:
     def __init__(self, taxonomy: Taxonomy, table: FeatureTable) -> None:
         tree, data = taxonomy.tree, table.data
         assert table.rows is not None
-        self.taxonomy, self.table = taxonomy, table
+        self.taxonomy, self.table, self.is_boolean = taxonomy, table, taxonomy.is_boolean
         self._width = row_width(data) if table.missing is None else data.shape[1]
         self.weights: Array = np.ones(tree.n_rows)
         self.center: Array = table.rows.center  # imputed values included
@@ -130,7 +130,7 @@ class ColumnSummary:
         """Return the line of one feature; of a category, that of its value."""
         taxonomy, all_mean = self.taxonomy, float(self.mean[feature])
         name = names[feature] if (names := taxonomy.feature_names) else f"x{feature}"
-        category, is_boolean = category_of(taxonomy, feature), taxonomy.is_boolean
+        category = category_of(taxonomy, feature)
         column, values = name, tuple[str, ...]()
         if category is not None:
             code = feature - category.first
@@ -142,7 +142,7 @@ class ColumnSummary:
             column, values = category.name, category.values[code : code + 1]
             name = f"{column} = {category.values[code]}"
         share = all_share = None
-        if is_boolean is not None and is_boolean[feature]:
+        if self.is_boolean is not None and self.is_boolean[feature]:
             share, all_share = counts[-1] / sum(counts), every[-1] / sum(every)
         reason = Reason(feature, column, effect, effect, have=share, categories=values)
         return {

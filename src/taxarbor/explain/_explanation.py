@@ -458,7 +458,7 @@ class Explanation:
 
         ``unknown`` where the value is missing.
         """
-        category, is_boolean = category_of(self.taxonomy, feature), self.taxonomy.is_boolean
+        category, is_boolean = category_of(self.taxonomy, feature), self._summary.is_boolean
         cells = self._table.cells(self.positions(rows), feature, category)
         if category is not None:
             texts = ["" if code is None else category.values[int(code)] for code in cells]

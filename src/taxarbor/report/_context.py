@@ -153,7 +153,7 @@ class _NodeWriter:
         is_many = taxonomy.tree.n_nodes > MANY_NODES
         self.explanation, self.taxonomy = explanation, taxonomy
         self.n_examples, self.n_features = N_EXAMPLES[is_many], N_FEATURES[is_many]
-        self.n_used = taxonomy.n_features_used.tolist()
+        self.n_used, self.is_boolean = taxonomy.n_features_used.tolist(), taxonomy.is_boolean
         self.features: dict[tuple[str, str, str], int] = {}  # name, mean and histogram of all
 
     def describe(self, node: int) -> Values:
@@ -191,7 +191,7 @@ class _NodeWriter:
 
     def _describe_deciding(self, feature: Values) -> Values:
         """Return what the panel shows of a feature that separates a node from its siblings."""
-        is_boolean, direction = self.taxonomy.is_boolean, feature["direction"]
+        direction, is_boolean = feature["direction"], self.is_boolean
         is_share = direction in ("known", "unknown") or (
             is_boolean is not None and bool(is_boolean[feature["column"]])
         )
