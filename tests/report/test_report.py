@@ -23,8 +23,8 @@ from taxarbor.report._context import encode_png, make_thumbnail
 
 def context_of(path):
     text = path.read_text("utf-8")
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
-    return json.loads(found[1])
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    return json.loads(data[1])
 
 
 def names_in(context):

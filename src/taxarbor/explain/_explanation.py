@@ -26,7 +26,6 @@ from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._reasons import category_of, known_mean, missing_shares
 from taxarbor.taxonomy._routing import expand
 from taxarbor.taxonomy._text import phrase
-from taxarbor.tree import Tree
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -324,14 +323,14 @@ class Explanation:
             features that contribute most, for the child or against it, in words as ``why`` and
             as values in ``contributions``. Noise has no leaf, cluster -1 and no steps.
         """
-        place, tree = self._find_row(row), self.taxonomy.tree
-        leaves = _leaves_of(tree, tree.labels)
-        steps = find_steps(self, self._table, leaves, np.array([place]), tuple)
+        position, tree = self._find_row(row), self.taxonomy.tree
+        steps = find_steps(self, self._table, tree.labels, np.array([position]), tuple)
+        cluster = int(tree.labels[position])
         return {
-            "row": int(self.row_numbers[place]),
-            "name": None if self.row_names is None else self.row_names[place],
-            "leaf": int(leaves[place]) if leaves[place] >= 0 else None,
-            "cluster": int(tree.labels[place]),
+            "row": int(self.row_numbers[position]),
+            "name": None if self.row_names is None else self.row_names[position],
+            "leaf": int(tree.leaves[cluster]) if cluster >= 0 else None,
+            "cluster": cluster,
             "steps": [
                 {
                     "node": step.node,
@@ -394,12 +393,12 @@ class Explanation:
         """
         tree = self.taxonomy.tree
         if which is None:
-            places = np.arange(tree.n_rows)
+            chosen = np.arange(tree.n_rows)
         else:
             rows = [which] if isinstance(which, int | str | np.integer) else which
-            places = np.array([self._find_row(row) for row in rows], dtype=np.intp)
-        leaves = _leaves_of(tree, tree.labels)
-        return self._step_frame(self._table, leaves, places, self.row_numbers, self.row_names)
+            chosen = np.array([self._find_row(row) for row in rows], dtype=np.intp)
+        names = self.row_names
+        return self._step_frame(self._table, tree.labels, chosen, self.row_numbers, names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -424,10 +423,10 @@ class Explanation:
                 columns = given
             fitted = replace(taxonomy, tree=replace(taxonomy.tree, feature_names=columns))
         rows = expand(X, fitted)
-        places = np.arange(rows.data.shape[0])
-        names = check_names("row", row_names, index_labels(X), len(places))
-        leaves = _leaves_of(taxonomy.tree, taxonomy.predict(rows))
-        return self._step_frame(FeatureTable.of(taxonomy, rows), leaves, places, places, names)
+        every = np.arange(rows.data.shape[0])
+        names = check_names("row", row_names, index_labels(X), len(every))
+        table, labels = FeatureTable.of(taxonomy, rows), taxonomy.predict(rows)
+        return self._step_frame(table, labels, every, every, names)
 
     def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
         """Return ``{"nodes": [...]}``, with each :meth:`node`, and ``"notes"`` of a sample.
@@ -490,20 +489,18 @@ class Explanation:
                 f"a row is a number or a name, got {row}; of a mask, pass np.flatnonzero(mask)"
             )
         number = operator.index(row)
-        if not 0 <= number < n_rows:
-            raise IndexError(f"there is no row {number}: rows are numbered 0 to {n_rows - 1}")
         position = int(np.searchsorted(numbers, number))
         if position == len(numbers) or numbers[position] != number:
             raise IndexError(
-                f"row {number} is not among the {len(numbers):,} rows of the sample: place(X) "
-                "explains any rows"
+                f"row {number} is not among the {len(numbers):,} explained rows of rows 0 to "
+                f"{n_rows - 1}; place(X) explains any rows"
             )
         return position
 
     def _step_frame(
         self,
         table: FeatureTable,
-        leaves: IndexArray,
+        labels: IndexArray,
         chosen: IndexArray,
         numbers: IndexArray,
         names: Sequence[str] | None,
@@ -512,7 +509,7 @@ class Explanation:
 
         ``numbers`` and ``names`` are those of all rows of the table.
         """
-        steps = find_steps(self, table, leaves, chosen, lambda some: "; ".join(map(str, some)))
+        steps = find_steps(self, table, labels, chosen, lambda some: "; ".join(map(str, some)))
         places = np.array([step.place for step in steps], dtype=np.intp)
         rows = numbers[chosen[places]].tolist()
         return make_frame(USE, {
@@ -529,11 +526,6 @@ class Explanation:
             "margin_percentile": [step.percentile for step in steps],
             "why": [step.reasons for step in steps],
         })  # fmt: skip
-
-
-def _leaves_of(tree: Tree, labels: IndexArray) -> IndexArray:
-    """Return the leaf of each label, -1 of noise."""
-    return np.append(tree.leaves, -1)[labels]
 
 
 def _find_largest(values: Array, ties: Array, n: int) -> IndexArray:

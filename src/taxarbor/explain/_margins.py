@@ -131,17 +131,17 @@ class Contribution(NamedTuple):
 def find_steps(
     explanation: "Explanation",
     table: FeatureTable,
-    leaves: IndexArray,
+    labels: IndexArray,
     chosen: IndexArray,
     render: Callable[[tuple[Contribution, ...]], object],
 ) -> list[Step]:
     """Return the rules that the chosen rows pass through, row by row from the root down.
 
-    ``leaves`` is the id of the leaf of each row, -1 for noise, which passes through none.
+    ``labels`` are the clusters of all rows, -1 for noise, which passes through no rule.
     ``render`` converts the contributions of a step, as to keep them all takes much memory.
     """
     tree, rows = explanation.taxonomy.tree, table.rows
-    begins = np.append(tree.start, -1)[leaves[chosen]]
+    begins = np.append(tree.start[tree.leaves], -1)[labels[chosen]]
     steps: list[Step] = []
     for node, rule in enumerate(tree.rules):
         # A leaf lies below a node if its slice begins within the node's.
@@ -161,8 +161,8 @@ def find_steps(
         order = np.argsort(pairs, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(pairs[order])) + 1):
             between = node, int(inside[part[0]]), int(outside[part[0]])
-            found = feature_contributions(explanation.taxonomy, table, between, positions[part])
-            reasons[part] = [*map(render, found), None][:-1]
+            parts = feature_contributions(explanation.taxonomy, table, between, positions[part])
+            reasons[part] = list(map(render, parts))
         columns = places, np.full(len(places), node), frontier[targets], margins, percentiles
         steps += map(Step, *(column.tolist() for column in columns), reasons)
     # Parents come first, and a stable sort keeps it so.
