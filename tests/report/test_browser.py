@@ -356,7 +356,7 @@ def test_rows_without_a_class_are_grey_and_no_share(visit, animals, tmp_path):
     classes, taxonomy = np.array(kinds, dtype=object), model.taxonomy_
     bare = taxonomy.tree.rows(taxonomy.tree.leaves[0])
     classes[bare] = None
-    with pytest.warns(UserWarning, match=f"^{len(bare)} rows without a label are left out"):
+    with pytest.warns(UserWarning, match=f"^{len(bare)} rows"):
         report(model, X, tmp_path / "page.html", classes=classes)
     page = visit(tmp_path / "page.html")
     text = page.locator("#panel .legend").text_content()

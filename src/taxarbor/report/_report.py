@@ -84,11 +84,11 @@ def report(
     explanation = explain(model, X, row_names=row_names, classes=classes)
     taxonomy, whole, is_sample = explanation.taxonomy, explanation.whole, explanation.notes
     pictures = None if images is None else check_images(images, whole.tree.n_rows)
-    scores, weights = dict[str, float](), explanation.weights if is_sample else None
+    scores: dict[str, float] = {}
     if classes is not None:
         if is_sample:
             classes = getattr(classes, "iloc", np.asarray(classes))[explanation.row_numbers]
-        scores = tree_scores(taxonomy, classes, truth, sample_weight=weights)
+        scores = tree_scores(taxonomy, classes, truth)
     outlier_scores: Any = getattr(model, "outlier_score_", None)
     if is_sample or np.shape(outlier_scores) != (taxonomy.tree.n_rows,):  # not in memory
         outlier_scores = None
