@@ -15,19 +15,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from taxarbor import Taxarbor, Taxonomy
-from taxarbor._blas import one_blas_thread
-from taxarbor._run import Run
+from taxarbor._run import Run, one_blas_thread
 from taxarbor._types import IndexArray
 from taxarbor.clusters import (
-    _compete,
     _coordinates,
     _find,
-    _links,
+    _leaves,
     count_coordinates,
     find_clusters,
     find_coordinates,
 )
-from taxarbor.clusters._compete import Leaves, fit_leaves
+from taxarbor.clusters._leaves import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
 from taxarbor.split import Refusal, _gap
@@ -41,9 +39,9 @@ objective, that scatter, how small the objective is, the variance of its rows, t
 
 CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "more": (_find, "MAX_EXTRA"),
-    "power": (_links, "POWER"),
-    "rounds": (_compete, "ROUNDS"),
-    "shrinkage": (_compete, "SHRINKAGE"),
+    "power": (_leaves, "POWER"),
+    "rounds": (_leaves, "ROUNDS"),
+    "shrinkage": (_leaves, "SHRINKAGE"),
     "ridge": (_gap, "RIDGE"),
     "starts": (_gap, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),

@@ -3,7 +3,7 @@
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from taxarbor._blas import one_blas_thread
+from taxarbor._run import one_blas_thread
 
 
 def threads():

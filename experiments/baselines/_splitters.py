@@ -18,10 +18,10 @@ from threadpoolctl import threadpool_limits
 
 from taxarbor._types import Array, IndexArray, SolveInfo, Status
 from taxarbor.exchange import from_linkage
-from taxarbor.optim._loss import Labels
+from taxarbor.optim._minimise import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split import Refusal, Split, SplitTask
-from taxarbor.split._starts import far_rows
+from taxarbor.split._alternate import far_rows
 from taxarbor.split._task import keep_together, refuse_size
 from taxarbor.tree import LinearRule
 

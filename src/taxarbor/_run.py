@@ -1,12 +1,17 @@
-"""The context of a fit: a seed, a thread pool, and an observer of its progress.
+"""The context of a fit: a seed, a thread pool, one BLAS thread, an observer of progress.
 
 The library never prints. To show progress, pass an observer.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
+from threading import Lock
 from typing import TypeVar, final
+
+from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -83,3 +88,35 @@ def node_seed(seed: int, path: tuple[int, ...]) -> int:
     for step in path:
         bits = (bits ^ (bits >> 29)) * 0xBF58476D1CE4E5B9 + step + 1 & 0xFFFFFFFFFFFFFFFF
     return bits
+
+
+_lock = Lock()
+_users: list[object] = []
+_limits = ExitStack()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread within the block.
+
+    The limit is of the whole process: of fits that overlap in several threads, the first sets
+    it and the last removes it.
+    """
+    user = object()
+    with _lock:
+        if not _users:
+            _limits.enter_context(_libraries().limit(limits=1, user_api="blas"))
+        _users.append(user)
+    try:
+        yield
+    finally:
+        with _lock:
+            _users.remove(user)
+            if not _users:
+                _limits.close()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return the loaded libraries; finding them takes milliseconds."""
+    return ThreadpoolController()

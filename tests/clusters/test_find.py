@@ -8,8 +8,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from taxarbor._run import Run
 from taxarbor.clusters import find_clusters, find_coordinates
-from taxarbor.clusters._compete import Leaves, fit_leaves
-from taxarbor.clusters._growth import grow_leaves
+from taxarbor.clusters._find import grow_leaves
+from taxarbor.clusters._leaves import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.split._gap import GapSplitter
 

@@ -7,7 +7,7 @@ import pytest
 
 from taxarbor._run import Run
 from taxarbor.clusters import find_coordinates
-from taxarbor.clusters._growth import grow_leaves
+from taxarbor.clusters._find import grow_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.split._gap import PLANE_ROWS, GapSplitter
 

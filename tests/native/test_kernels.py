@@ -17,7 +17,7 @@ from scipy import sparse
 from taxarbor import native
 from taxarbor.native import _kernels
 from taxarbor.rows import as_rows
-from taxarbor.rows._problems import SplitProblem
+from taxarbor.rows._rows import SplitProblem
 
 FOLDER = Path(__file__).parent
 N, P = 12, 5

@@ -12,7 +12,7 @@ from taxarbor._types import Status
 from taxarbor.optim import SparseGroupPenalty, first_point, minimise
 from taxarbor.optim._minimise import search_line
 from taxarbor.rows import as_rows
-from taxarbor.rows._problems import SplitProblem
+from taxarbor.rows._rows import SplitProblem
 
 CHILDREN = (2, 3, 5)
 KINDS = ("sparse group", "group", "weighted l1", "l1", "ridge")

@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from taxarbor import native
 from taxarbor.optim import HingeLoss, SparseGroupPenalty, first_point, minimise
 from taxarbor.rows import as_rows
-from taxarbor.rows._problems import HalveProblem, SplitProblem
+from taxarbor.rows._rows import HalveProblem, SplitProblem
 
 DTYPES = ("float32", "float64")
 KINDS = ("dense", "sparse")

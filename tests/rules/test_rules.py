@@ -13,12 +13,11 @@ from sklearn.metrics import adjusted_rand_score
 from taxarbor import Taxarbor, Taxonomy, make_planted_tree
 from taxarbor._run import Run
 from taxarbor.clusters import Clusters, find_clusters, find_coordinates
-from taxarbor.clusters._links import link_leaves
+from taxarbor.clusters._leaves import link_leaves
 from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
-from taxarbor.rules._discriminant import Moments, remove_columns
-from taxarbor.rules._planes import find_planes
+from taxarbor.rules._candidates import Moments, find_planes, remove_columns
 from taxarbor.rules._sample import MAX_CANDIDATES, draw_rule_sample
 from taxarbor.split._gap import GapSplitter
 from taxarbor.tree._routing import place_rows

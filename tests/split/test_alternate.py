@@ -13,11 +13,10 @@ from taxarbor.assign import assign_balanced, assign_two, size_bounds
 from taxarbor.native import hinge_costs
 from taxarbor.optim import HingeLoss, first_point, minimise
 from taxarbor.rows import as_rows
-from taxarbor.rows._problems import SplitProblem
+from taxarbor.rows._rows import SplitProblem
 from taxarbor.split import Regularizer
-from taxarbor.split._alternate import Problem
+from taxarbor.split._alternate import Problem, principal_start
 from taxarbor.split._margins import KINDS
-from taxarbor.split._starts import principal_start
 
 BALANCE = (0.6, 1.4)
 STORAGE = ("dense", "sparse")

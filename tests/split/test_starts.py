@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.split._starts import STARTS
+from taxarbor.split._alternate import STARTS
 
 KINDS = ("dense", "sparse")
 

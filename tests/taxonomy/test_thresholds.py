@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._thresholds import round_thresholds
+from taxarbor.taxonomy._edit import round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
 
 DTYPES = ("float32", "float64")

@@ -24,7 +24,7 @@ from experiments.baselines._splitters import (
 from taxarbor._types import Status
 from taxarbor.rows import as_rows
 from taxarbor.split import Refusal, SplitTask
-from taxarbor.split._starts import far_rows
+from taxarbor.split._alternate import far_rows
 
 KINDS = ("dense", "sparse")
 PRECISION = {"float32": 1e-5, "float64": 1e-12}

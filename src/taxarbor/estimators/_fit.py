@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from taxarbor._blas import one_blas_thread
 from taxarbor._errors import InputError, counted
 from taxarbor._progress import show_progress
-from taxarbor._run import Run, ignore
+from taxarbor._run import Run, ignore, one_blas_thread
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
@@ -26,11 +25,10 @@ from taxarbor.tables._encoding import Encoding, Expanded
 from taxarbor.tables._features import Features, make_features
 from taxarbor.tables._weights import repeats_of
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit import decode, drop_rows, regroup, resize
+from taxarbor.taxonomy._edit import decode, drop_rows, regroup, resize, round_thresholds
 from taxarbor.taxonomy._noise import NoiseModel, RouteBlock, find_noise_model
 from taxarbor.taxonomy._reasons import find_two_values
 from taxarbor.taxonomy._routing import add_means, expand, share_missing
-from taxarbor.taxonomy._thresholds import round_thresholds
 from taxarbor.tree import Tree
 from taxarbor.tree._edit import sum_below
 from taxarbor.tree._routing import place_rows

@@ -1,7 +1,6 @@
 """Minimising a hinge loss plus a penalty; knows nothing of clusters."""
 
-from taxarbor.optim._loss import HingeLoss
-from taxarbor.optim._minimise import Solution, first_point, minimise
+from taxarbor.optim._minimise import HingeLoss, Solution, first_point, minimise
 from taxarbor.optim._penalty import SparseGroupPenalty
 
 __all__ = ["HingeLoss", "Solution", "SparseGroupPenalty", "first_point", "minimise"]

@@ -1,4 +1,4 @@
-r"""The paper's proximal quasi-Newton method (its Eq. 6).
+r"""The hinge loss, and the paper's proximal quasi-Newton method for it (its Eq. 6).
 
 Each step minimises, by spectral proximal gradient,
 
@@ -11,13 +11,73 @@ and those furthest from optimal.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, Status
-from taxarbor.optim._loss import HingeLoss, Labels, Point
+from taxarbor.native import hinge_multi
 from taxarbor.optim._penalty import SparseGroupPenalty, inner
+from taxarbor.rows import Rows
+
+Labels = NDArray[np.signedinteger]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """Weights, with the results of one sweep over the rows."""
+
+    W: Array  # (n_models, n_features), float64, as the data's type holds them
+    labels: Labels  # (n_rows,), the child of each row
+    scores: Array  # (n_rows, n_models)
+    value: float  # the loss
+    residual: Array  # (n_rows, n_models), minus its derivative in the scores, up to a factor
+
+
+@final
+class HingeLoss:
+    """The loss of a K-way split, in the weights of all K children."""
+
+    def __init__(self, rows: Rows, n_children: int) -> None:
+        self.rows = rows
+        self.n_models = n_children
+        self.n_passes = 0.0
+
+    @property
+    def _factor(self) -> float:
+        return 2.0 / (self.rows.n_rows * self.n_models)
+
+    def evaluate(self, W: Array, labels: Labels) -> Point:
+        """Sweep the rows once for new weights."""
+        # Rounded to the data's type, so that stored weights are those that were solved for.
+        W = W.astype(self.rows.dtype).astype(np.float64)
+        self.n_passes += 1.0
+        return self.at(W, labels, self.rows.scores(W))
+
+    def zero(self, labels: Labels) -> Point:
+        """Return the point of no weights at all: no sweep."""
+        scores = np.zeros((self.rows.n_rows, self.n_models), dtype=self.rows.dtype)
+        return self.at(np.zeros((self.n_models, self.rows.n_features)), labels, scores)
+
+    def at(self, W: Array, labels: Labels, scores: Array) -> Point:
+        """Return the point for scores that are already known: no sweep."""
+        total, residual = hinge_multi(scores, labels)
+        return Point(W, labels, scores, 0.5 * self._factor * total, residual)
+
+    def gradient(self, point: Point) -> Array:
+        """Return the gradient, of shape (n_children, n_features)."""
+        self.n_passes += float(np.count_nonzero(point.residual.any(axis=1))) / self.rows.n_rows
+        return self.rows.adjoint(point.residual) * -self._factor
+
+    @cached_property
+    def curvature(self) -> float:
+        """Twice the mean squared length of a row: the pairs of one row add up to K times it."""
+        self.n_passes += 1.0
+        return 2.0 * float(self.rows.norms().mean())
+
 
 SUFFICIENT = 1e-4
 """Share of the predicted decrease that a step must bring."""

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike
 
 from taxarbor._atomic import write_atomically
 from taxarbor._errors import InputError
-from taxarbor._images import check_images
 from taxarbor.explain import explain
 from taxarbor.metrics import tree_scores
-from taxarbor.report._context import build_context
+from taxarbor.report._context import build_context, check_images
 
 SCRIPTS = (
     *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),

@@ -24,11 +24,10 @@ from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters
 from taxarbor.clusters._find import match_notes
-from taxarbor.clusters._links import build_tree
+from taxarbor.clusters._leaves import build_tree
 from taxarbor.grow import BranchMerger
 from taxarbor.rows._rows import Features
-from taxarbor.rules._discriminant import Moments, remove_columns
-from taxarbor.rules._planes import Plane, find_planes
+from taxarbor.rules._candidates import Moments, Plane, find_planes, remove_columns
 from taxarbor.rules._sample import CHOICE_ROWS, RuleSample, Sparsity, draw_rule_sample
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
 from taxarbor.tree._edit import resize

@@ -18,9 +18,8 @@ from typing import final
 from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.assign import size_bounds
 from taxarbor.rows import as_rows
-from taxarbor.rows._problems import HalveProblem
-from taxarbor.split._alternate import MAX_ALTERNATIONS
-from taxarbor.split._starts import POWER_STEPS, START_ROWS
+from taxarbor.rows._rows import HalveProblem
+from taxarbor.split._alternate import MAX_ALTERNATIONS, POWER_STEPS, START_ROWS
 from taxarbor.split._task import Refusal, refuse_size
 
 RIDGE = 3e-3

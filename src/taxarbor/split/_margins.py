@@ -30,8 +30,16 @@ from taxarbor.assign import size_bounds
 from taxarbor.optim import SparseGroupPenalty
 from taxarbor.optim._penalty import group_norms, group_shares
 from taxarbor.rows import Rows
-from taxarbor.split._alternate import Alternation, Problem, SolverName
-from taxarbor.split._starts import START_ROWS, STARTS, draw_sample, thin_out, true_spread
+from taxarbor.split._alternate import (
+    START_ROWS,
+    STARTS,
+    Alternation,
+    Problem,
+    SolverName,
+    draw_sample,
+    thin_out,
+    true_spread,
+)
 from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_size
 from taxarbor.tree import LinearRule
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.optim._loss import Labels
+from taxarbor.optim._minimise import Labels
 from taxarbor.rows import Rows
 from taxarbor.tree import LinearRule
 

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from taxarbor._blas import one_blas_thread
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._progress import show_progress
-from taxarbor._run import GrowthEvent, Observer, ignore
+from taxarbor._run import GrowthEvent, Observer, ignore, one_blas_thread
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source

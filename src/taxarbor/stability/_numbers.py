@@ -10,7 +10,7 @@ import numpy as np
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Coordinates
-from taxarbor.clusters._compete import Leaves, compete
+from taxarbor.clusters._leaves import Leaves, compete
 from taxarbor.stability._gaps import find_apart
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._probabilities import jaccard

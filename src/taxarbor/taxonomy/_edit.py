@@ -1,4 +1,4 @@
-"""Taxonomies made from another: coarser, with other rows or none, in other units."""
+"""Taxonomies made from another: coarser, with other rows or none, in other units, with round thresholds."""
 
 import os
 from dataclasses import replace
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
+from taxarbor._format import round_between
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
@@ -17,7 +19,14 @@ from taxarbor.tables._weights import repeats_of
 from taxarbor.taxonomy._reasons import find_two_values
 from taxarbor.taxonomy._routing import add_means, expand, route, share_missing
 from taxarbor.tree import Tree, _edit
-from taxarbor.tree._rule import LinearRule, unscale_rule
+from taxarbor.tree._edit import leaves_below
+from taxarbor.tree._rule import (
+    LinearRule,
+    dividing_feature,
+    threshold_of,
+    unscale_rule,
+    with_threshold,
+)
 
 if TYPE_CHECKING:
     from taxarbor.taxonomy._taxonomy import Taxonomy
@@ -179,3 +188,75 @@ def _as_scaling(
     if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
         raise InputError("mean and scale must be finite, and every scale positive")
     return shift, factor
+
+
+def round_thresholds(
+    taxonomy: "Taxonomy", X: Any, labels: NDArray[np.integer] | None = None
+) -> "Taxonomy":
+    """Return the tree with thresholds of few digits, where one feature divides a node in two.
+
+    The rows at hand stay on their sides. Booleans, features of 0 and 1, have no threshold in
+    words, and keep theirs.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+        A tree with rules.
+    X : array or CSR matrix of shape (n_rows, n_features)
+        Rows in the units of the tree.
+    labels : int array of shape (n_rows,), optional
+        The position of each row's leaf among the leaves, -1 for rows in none; those of the
+        tree by default.
+    """
+    leaf_of = taxonomy.tree.labels if labels is None else labels
+    matrix: Any = X
+    columns = matrix.tocsc() if sparse.issparse(X) else np.asarray(X)
+    first, last = leaves_below(taxonomy.tree)
+    rules = list(taxonomy.tree.rules)
+    for node, rule in enumerate(taxonomy.tree.rules):
+        feature = None if rule is None else dividing_feature(rule)
+        if (
+            rule is None
+            or feature is None
+            or (taxonomy.is_boolean is not None and taxonomy.is_boolean[feature])
+        ):
+            continue
+        rows = np.flatnonzero((leaf_of >= first[node]) & (leaf_of < last[node]))
+        values = _column(columns, feature, rows).astype(rule.dtype)
+        is_second = leaf_of[rows] >= first[taxonomy.tree.children(node)[1]]
+        rules[node] = _rounded(rule, feature, values, is_second)
+    return replace(taxonomy, tree=replace(taxonomy.tree, rules=tuple(rules)))
+
+
+def _column(X: Any, feature: int, rows: IndexArray) -> Array:
+    """Return the values of a feature for some rows of an array or a CSC matrix."""
+    if isinstance(X, np.ndarray):
+        return np.asarray(X[rows, feature])
+    values = np.zeros(X.shape[0], dtype=X.dtype)
+    stored = slice(*X.indptr[[feature, feature + 1]])
+    values[X.indices[stored]] = X.data[stored]
+    return np.asarray(values[rows])
+
+
+def _rounded(
+    rule: LinearRule, feature: int, values: Array, is_second: NDArray[np.bool_]
+) -> LinearRule:
+    """Return the rule with a threshold of few digits between the values of its children."""
+    threshold, weights = threshold_of(rule, feature), rule.weights[:, feature]
+    is_low = bool(weights[0] < weights[1])  # whether the first child has the low values
+    is_high = values > threshold if is_low else values >= threshold
+    by_labels = is_second == is_low
+    # Rows next to the boundary may be elsewhere by rounding; others by a bound on sizes alone.
+    far = np.abs(values[by_labels != is_high] - threshold).max(initial=0.0)
+    reach = np.abs(rule.offsets).sum() / np.abs(weights[0] - weights[1])
+    unit = float(np.abs(threshold) + np.abs(rule.center[feature]) + reach)
+    if far <= 16.0 * np.finfo(rule.dtype).eps * unit:
+        is_high = by_labels
+    low = values[~is_high].max(initial=-np.inf)
+    high = values[is_high].min(initial=np.inf)
+    if not -np.inf < low < high < np.inf:
+        return with_threshold(rule, feature, float(threshold))
+    few = rule.dtype.type(round_between(float(threshold), float(low), float(high)))
+    if not low < few < high:  # next to each other: the first child takes ties
+        few = low if is_low else high
+    return with_threshold(rule, feature, float(few))

@@ -17,8 +17,8 @@ from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.taxonomy._reasons import Reason, are_zero_and_one
 from taxarbor.taxonomy._stability import Stability
 from taxarbor.tree import Tree
-from taxarbor.tree._checks import Claims, check_claims, node_id
 from taxarbor.tree._routing import find_paths
+from taxarbor.tree._tree import Claims, check_claims, node_id
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

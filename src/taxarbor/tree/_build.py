@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor import native
 from taxarbor._types import IndexArray, SolveInfo
-from taxarbor.tree._checks import node_id
 from taxarbor.tree._rule import LinearRule
-from taxarbor.tree._tree import Tree, number_rows
+from taxarbor.tree._tree import Tree, node_id, number_rows
 
 
 @dataclass(slots=True, eq=False)
