@@ -42,7 +42,7 @@ function wrap(text, width, most = 2) {
 
 // A cluster in a few words: how often it came back, if that is shown; its typical rows, if they have names; or its largest class.
 function gist(node) {
-  if (shade === "trust") return recurrence(node).replace("came back in ", "").split(",")[0];
+  if (shade === "trust") return recurrence(node).replace("recovered in ", "").split(",")[0];
   if (data.speak) return node.typical.slice(0, 4).map(nameOf).join(", ");
   const top = majority(node);
   return top ? `${percent(shareOf(node, top[1]))} ${className(top[0])}` : "";
@@ -77,7 +77,7 @@ function showKey(isWhole = false) {
   const key = byId("key");
   key.hidden = shade === "none";
   if (shade === "trust") {
-    const refits = data.trust.n_refits, texts = ["came back in", `0 of ${refits} refits`, `${refits} of ${refits}`].map((text) => html("span", {}, text));
+    const refits = data.trust.n_refits, texts = ["recovered in", `0 of ${refits} refits`, `${refits} of ${refits}`].map((text) => html("span", {}, text));
     key.replaceChildren(...texts.slice(0, 2), html("i", { class: "ramp" }), texts[2]);
     return;
   }
