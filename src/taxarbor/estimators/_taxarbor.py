@@ -129,7 +129,7 @@ class Taxarbor(TaxonomyEstimator):
     per cluster if that is more, or all rows if there are fewer. So the tree is the same from
     memory, from disk and on Dask, whatever the blocks, threads and workers. With weights, rows
     are drawn in proportion to them. Every row is then routed once: sizes and labels are of all
-    rows, means and shares of missing values of the sample.
+    rows, means and shares of missing values of the sample without outliers.
 
     Clusters are found in up to 63 principal coordinates, and up to 255 for many clusters, where
     a split minimises the squared hinge loss with a light ridge penalty and an intercept. Rows
