@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor import (
-    HMMC,
-    GrowthWarning,
-    Taxarbor,
-)
+from taxarbor import HMMC, GrowthWarning, Taxarbor
 
 MODELS = {
     "taxarbor": Taxarbor(),

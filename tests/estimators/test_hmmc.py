@@ -109,9 +109,9 @@ def test_a_grid_of_ties(data, as_kind):
             for balance in (None, (0.9, 1.1)):
                 for solver in ("newton", "pqn"):
                     setting = {"branching": branching, "balance": balance, "solver": solver}
-                    taxonomy = fit(X, 7, **setting).taxonomy_
-                    assert taxonomy.tree.n_leaves == 7
-                    assert taxonomy.tree.sizes.min() >= 1
+                    tree = fit(X, 7, **setting).taxonomy_.tree
+                    assert tree.n_leaves == 7
+                    assert tree.sizes.min() >= 1
 
 
 # ---- one origin, or each node's own ----
@@ -148,9 +148,9 @@ def test_no_variant_raises_the_objective(data, as_kind):
             for solver, tol in (("newton", 1e-4), ("pqn", 1e-2)):
                 for center in ("node", "data"):
                     setting = {"solver": solver, "tol": tol, "center": center}
-                    taxonomy = fit(X, 5, penalty=penalty, **setting).taxonomy_
-                    assert taxonomy.tree.n_leaves == 5
-                    for info in filter(None, taxonomy.tree.info):
+                    tree = fit(X, 5, penalty=penalty, **setting).taxonomy_.tree
+                    assert tree.n_leaves == 5
+                    for info in filter(None, tree.info):
                         assert np.all(np.diff(info.trace) <= 0.0)
 
 

@@ -13,12 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from taxarbor import (
-    HMMC,
-    FileFormatError,
-    Taxarbor,
-    Taxonomy,
-)
+from taxarbor import HMMC, FileFormatError, Taxarbor, Taxonomy
 from taxarbor.exchange import to_json
 
 MODELS = {

@@ -39,9 +39,7 @@ def test_scikit_learn(estimator, check):
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        *(pytest.param(one, marks=pytest.mark.long) for one in OTHERS),
-    ],
+    [*(pytest.param(one, marks=pytest.mark.long) for one in OTHERS)],
     ids=lambda one: type(one).__name__,
 )
 def test_all_checks_of_scikit_learn(estimator):
@@ -68,11 +66,7 @@ def test_nothing_else_is_wrong_with_sparse_rows(kind, monkeypatch):
         getattr(estimator_checks, name)(kind.__name__, kind())
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [Taxarbor(), HMMC(), *OTHERS[:3]],
-    ids=str,
-)
+@pytest.mark.parametrize("estimator", [Taxarbor(), HMMC(), *OTHERS[:3]], ids=str)
 def test_weights_are_repeats_in_the_same_order(estimator, monkeypatch):
     monkeypatch.setattr(estimator_checks, "shuffle", lambda *arrays, **_: arrays)
     if "balance" in estimator.get_params():  # which would divide copies of a row

@@ -103,9 +103,9 @@ def test_least_sizes_hold(cancer, planted):
             free = fit(cancer, n_clusters, random_state=seed)
             for least in (3, 7, 12):
                 model = fit(cancer, n_clusters, min_leaf_size=least, random_state=seed)
-                taxonomy = model.taxonomy_
-                assert n_clusters / 2 <= taxonomy.tree.n_leaves <= n_clusters
-                assert taxonomy.tree.sizes[taxonomy.tree.leaves].min() >= least
+                tree = model.taxonomy_.tree
+                assert n_clusters / 2 <= tree.n_leaves <= n_clusters
+                assert tree.sizes[tree.leaves].min() >= least
                 smaller += int(np.bincount(free.labels_).min() < least)
     assert smaller > 5
     one, other = (fit(planted.X, 8, min_leaf_size=n).labels_ for n in (1, 20))
@@ -116,9 +116,9 @@ def test_leaves_above_the_greatest_size_are_split(cancer, planted):
     """In growth; rows may move between leaves afterwards, by the rules."""
     for X in (cancer, planted.X):
         for most in (40, 100):
-            taxonomy = fit(X, None, max_leaf_size=most).taxonomy_
-            assert np.median(taxonomy.tree.sizes[taxonomy.tree.leaves]) <= most
-            assert taxonomy.tree.n_leaves >= len(X) / most
+            tree = fit(X, None, max_leaf_size=most).taxonomy_.tree
+            assert np.median(tree.sizes[tree.leaves]) <= most
+            assert tree.n_leaves >= len(X) / most
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -127,8 +127,10 @@ def test_least_sizes_hold_where_growth_ends_by_size(cancer, planted, as_kind):
         for branching, least, most in ((2, 10, 60), (2, 30, 70), (2, 5, 11), (3, 9, 40)):
             for kind in ("float64 dense", "float32 csr"):
                 setting = {"min_leaf_size": least, "max_leaf_size": most}
-                taxonomy = fit(as_kind(X, kind), None, branching=branching, **setting).taxonomy_
-                sizes = taxonomy.tree.sizes[taxonomy.tree.leaves]
+                tree = fit(
+                    as_kind(X, kind), None, branching=branching, **setting
+                ).taxonomy_.tree
+                sizes = tree.sizes[tree.leaves]
                 assert len(sizes) > 3
                 assert sizes.min() >= least
 
@@ -157,11 +159,11 @@ def test_a_least_size_that_leaves_no_room(planted):
         with pytest.warns(GrowthWarning, match=told + rf" rows \(it takes {2 * least}\)"):
             assert not fit(X, 2, min_leaf_size=least).labels_.any()
     with pytest.warns(GrowthWarning, match=r"\d leaves where 8 were .*of at least 90 rows"):
-        taxonomy = fit(X, 8, min_leaf_size=90).taxonomy_
-    assert taxonomy.tree.sizes[taxonomy.tree.leaves].min() >= 90
+        tree = fit(X, 8, min_leaf_size=90).taxonomy_.tree
+    assert tree.sizes[tree.leaves].min() >= 90
     with pytest.warns(GrowthWarning, match=r"more than max_leaf_size=60 rows: .*too few"):
-        taxonomy = fit(X, None, min_leaf_size=50, max_leaf_size=60).taxonomy_
-    assert taxonomy.tree.sizes[taxonomy.tree.leaves].min() >= 50
+        tree = fit(X, None, min_leaf_size=50, max_leaf_size=60).taxonomy_.tree
+    assert tree.sizes[tree.leaves].min() >= 50
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_fewer_leaves_than_asked_for_are_never_silent():
         for least in (5, 15, 40):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                taxonomy = Taxarbor(8, min_leaf_size=least, random_state=0).fit(X).taxonomy_
+                tree = Taxarbor(8, min_leaf_size=least, random_state=0).fit(X).taxonomy_.tree
             names = [one.category for one in caught]
-            assert (GrowthWarning in names) == (taxonomy.tree.n_leaves < 8)
-            assert taxonomy.tree.n_leaves >= 3
+            assert (GrowthWarning in names) == (tree.n_leaves < 8)
+            assert tree.n_leaves >= 3

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from taxarbor import (
-    HMMC,
-    TableWarning,
-    Taxarbor,
-    make_planted_tree,
-)
+from taxarbor import HMMC, TableWarning, Taxarbor, make_planted_tree
 from taxarbor._errors import InputError
 from taxarbor.stability import assess
 from taxarbor.taxonomy import Taxonomy
@@ -106,8 +101,8 @@ def test_equal_weights_change_nothing_but_bounds():
 def test_bounds_count_fractions():
     X, _, rng = planted(1)
     w = rng.uniform(0.2, 2.0, len(X))
-    taxonomy = Taxarbor(8, min_leaf_size=10, random_state=0).fit(X, sample_weight=w).taxonomy_
-    assert min(w[taxonomy.tree.rows(leaf)].sum() for leaf in taxonomy.tree.leaves) > 9.5
+    tree = Taxarbor(8, min_leaf_size=10, random_state=0).fit(X, sample_weight=w).taxonomy_.tree
+    assert min(w[tree.rows(leaf)].sum() for leaf in tree.leaves) > 9.5
 
 
 def test_sparse_rows_have_weights():
@@ -124,9 +119,9 @@ def test_a_row_heavier_than_the_bounds_allow():
     X = rng.normal(size=(20, 3))
     w = np.ones(20)
     w[7] = 200
-    taxonomy = HMMC(8, random_state=0).fit(X, sample_weight=w).taxonomy_
-    assert taxonomy.tree.n_leaves == 8  # its copies are in one of them
-    assert sorted(taxonomy.tree.order) == list(range(20))
+    tree = HMMC(8, random_state=0).fit(X, sample_weight=w).taxonomy_.tree
+    assert tree.n_leaves == 8  # its copies are in one of them
+    assert sorted(tree.order) == list(range(20))
 
 
 def test_weights_survive_files_and_pruning(tmp_path):
