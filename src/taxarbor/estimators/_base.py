@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -174,7 +175,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             scorer = training.fit_noise_model(taxonomy, rows, labels)
             scores = scorer.score_rows(taxonomy, rows.data, labels, n_threads=run.width)
             taxonomy = regroup(taxonomy, labels, training.weigh_rows(weights))
-            self._set_results(
+            fitted = self._copy_fitted(
                 taxonomy,
                 features.seen,
                 labels_=taxonomy.tree.labels.copy(),
@@ -185,12 +186,15 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if isinstance(splitter, MaxMarginSplitter):
                 _warn_if_unbalanced(grown, splitter, has_weights=weights is not None)
             _warn_if_not_converged(taxonomy.tree, has_solver="solver" in self.get_params())
+        self.__dict__ = fitted.__dict__  # in one step, once nothing can fail any more
         return self
 
-    def _set_results(self, taxonomy: Taxonomy, seen: SeenFeatures, **per_row: Any) -> None:
-        """Replace the attributes of an earlier fit, all in one step."""
+    def _copy_fitted(self, taxonomy: Taxonomy, seen: SeenFeatures, **results: Any) -> Self:
+        """Return a copy with the attributes of a fit, and none of an earlier one."""
         params = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = params | seen.attributes | {"taxonomy_": taxonomy} | per_row
+        fitted = copy(self)
+        fitted.__dict__ = params | seen.attributes | {"taxonomy_": taxonomy} | results
+        return fitted
 
 
 def _label_rows(labels: IndexArray, index: IndexArray, routed: IndexArray) -> IndexArray:

@@ -1,7 +1,6 @@
 """The package's own method: clusters by competition, a tree above them, sparse rules."""
 
 import warnings
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -257,16 +256,16 @@ class Taxarbor(TaxonomyEstimator):
             )
             if source.names is not None and is_plain(sample.table):  # a matrix of AnnData
                 taxonomy = taxonomy.rename_features(source.names)
-            fitted = copy(self)
-            seen = training.features.seen
-            fitted._set_results(taxonomy, seen, labels_=labels, outlier_score_=scores)
+            fitted = self._copy_fitted(
+                taxonomy, training.features.seen, labels_=labels, outlier_score_=scores
+            )
             warn_if_short(taxonomy.tree, settings.stop, 2)
         if curve is not None:
             if source.in_memory and can_refit(taxonomy.tree):
                 fitted._assess(X, embedding, curve)
             if curve.suggested == 1:
                 warn_caller(curve.verdict(), GrowthWarning)
-        self.__dict__ = dict(vars(fitted))  # in one step, once nothing can fail any more
+        self.__dict__ = fitted.__dict__  # in one step, once nothing can fail any more
         return self
 
     def _check_parameters(self, n_clusters: int | None) -> "_Settings":
