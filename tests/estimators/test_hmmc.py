@@ -130,27 +130,7 @@ def test_where_boundaries_pass_through(X, inner):
         np.testing.assert_array_equal(by_data.rules[0].weights, by_node.rules[0].weights)
 
 
-def test_with_one_origin_equal_rows_are_still_refused():
-    X = np.repeat(np.array([[0.0, 0.0], [9.0, 9.0]]), 6, axis=0)
-    with pytest.warns(GrowthWarning, match="equal"):
-        assert fit(X, 4).taxonomy_.tree.n_leaves == 2
-
-
 # ---- penalties and solvers ----
-
-
-@pytest.mark.long
-def test_no_variant_raises_the_objective(data, as_kind):
-    for name, kind in (("animals", "float64 csr"), ("cloud", "float32 dense")):
-        X = as_kind(data[name], kind)
-        for penalty, (solver, tol), center in product(
-            PENALTIES, (("newton", 1e-4), ("pqn", 1e-2)), ("node", "data")
-        ):
-            model = fit(X, 5, penalty=penalty, solver=solver, tol=tol, center=center)
-            tree = model.taxonomy_.tree
-            assert tree.n_leaves == 5
-            for info in filter(None, tree.info):
-                assert np.all(np.diff(info.trace) <= 0.0)
 
 
 def test_stronger_penalties_use_fewer_features(data):
@@ -169,33 +149,6 @@ def test_raw_units_see_the_scale(data):
     small, large = (fit(X * factor, **setting) for factor in (1.0, 1000.0))
     assert small.taxonomy_.n_features_used[0] < large.taxonomy_.n_features_used[0]
     assert (small.labels_ != large.labels_).any()
-
-
-def test_no_variant_sees_the_scale_in_relative_units(data):
-    for name in ("animals", "cloud"):
-        X = data[name]
-        for penalty in PENALTIES:
-            one, other = (fit(X * f, penalty=penalty, **NODE) for f in (1.0, 2.0**-20))
-            np.testing.assert_array_equal(other.labels_, one.labels_)
-            used = other.taxonomy_.n_features_used, one.taxonomy_.n_features_used
-            np.testing.assert_array_equal(*used)
-
-
-def test_weights_go_with_their_columns(data):
-    for name in ("planted", "cloud"):
-        X = data[name]
-        order = np.random.default_rng(0).permutation(X.shape[1])
-        for solver in ("newton", "pqn"):
-            setting = {"solver": solver, "tol": 1e-9, **NODE}
-            one, other = (fit(Z, 6, **setting) for Z in (X, X[:, order]))
-            np.testing.assert_array_equal(one.labels_, other.labels_)
-            for ours, theirs in zip(
-                one.taxonomy_.tree.rules, other.taxonomy_.tree.rules, strict=True
-            ):
-                if ours is not None:
-                    close = 1e-3 * np.abs(ours.weights).max()
-                    moved = ours.weights[:, order]
-                    np.testing.assert_allclose(moved, theirs.weights, atol=close)
 
 
 def test_more_starts_are_never_worse(data):

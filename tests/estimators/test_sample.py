@@ -71,7 +71,7 @@ TABLES = {
 }
 SETTINGS = [
     {},
-    {"branching": 3, "max_features": 2},
+    {"branching": 3, "max_features": 2, "balance": 0.9},
     {"noise": 0.05},
     {"min_leaf_size": 200},
     {"n_clusters": None, "max_depth": 3},
@@ -240,8 +240,9 @@ def test_hmmc_counts_the_rows_that_its_rules_send_elsewhere():
         np.testing.assert_allclose(model.taxonomy_.means[0], X.mean(axis=0))
 
 
-def test_the_number_of_clusters_of_a_file_is_found_on_the_sample(tmp_path):
-    X = TABLES["float64"]
+def test_the_number_of_clusters_of_a_file_is_found_on_the_sample(tmp_path, monkeypatch):
+    monkeypatch.setattr(_taxarbor, "SAMPLE_ROWS", 100)
+    X = clouds(300)
     np.save(tmp_path / "rows.npy", X)
     model, same = fit(X, n_clusters="auto"), fit(tmp_path / "rows.npy", n_clusters="auto")
     np.testing.assert_array_equal(same.labels_, model.labels_)

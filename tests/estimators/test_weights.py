@@ -155,8 +155,8 @@ def test_invalid_weights():
 
 
 def test_refits_have_weights():
-    data = make_planted_tree(160, depth=2, random_state=0)
-    X, w = np.asarray(data.X), np.tile([2.0, 0.0, 1.0, 1.0], 40)
+    data = make_planted_tree(80, depth=2, random_state=0)
+    X, w = np.asarray(data.X), np.tile([2.0, 0.0, 1.0, 1.0], 20)
     model = Taxarbor("auto", random_state=0).fit(X, sample_weight=w)
     only = Taxarbor("auto", random_state=0).fit(X[w > 0], sample_weight=w[w > 0])
     np.testing.assert_array_equal(model.labels_[w > 0], only.labels_)
