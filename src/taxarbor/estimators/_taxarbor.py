@@ -130,24 +130,13 @@ class Taxarbor(TaxonomyEstimator):
     are drawn in proportion to them. Every row is then routed once: sizes and labels are of all
     rows, means and shares of missing values of the sample without outliers.
 
-    Clusters are found in up to 63 principal coordinates, and up to 255 for many clusters, where
-    a split minimises the squared hinge loss with a light ridge penalty and an intercept. Rows
-    of more than 1,000 columns, of which at most a tenth of the values are not zero, are first
-    reduced to 100 dimensions and scaled to unit length.
-
-    About twice as many leaves are grown as requested. Where there are more clusters than
-    coordinates, and more than a third of the rows change leaf when the leaves compete, the
-    leaves are initialized again from random rows. They are linked by Ward's method, a leaf of n
-    rows weighing as much as n to the power 0.75; the score of a node is the increase in scatter
-    when its first two children are merged. With a ``max_depth`` the tree stays as it was grown.
-
-    Rules are those of linear discriminant analysis. Their columns are chosen by held-out rows:
-    each half of a sample makes rules, which are compared on the other half. Where a rule
-    chooses among all clusters below its node, the splits between have no rule of their own
-    (``taxonomy_.tree.decided_by``): they nest the clusters and describe them.
-
-    Isolated rows far from all others are outliers: they are excluded when the tree is found,
-    and routed like all rows.
+    Outliers, isolated rows far from all others, are excluded when the tree is found, and routed
+    like all rows. Clusters are found in up to 63 principal coordinates, up to 255 for many
+    clusters, and linked by a form of Ward's method. With a ``max_depth`` the tree stays as it
+    was grown. Rules are those of linear discriminant analysis; their columns are chosen by
+    held-out rows. Where a rule chooses among all clusters below its node, the splits between
+    have no rule of their own (``taxonomy_.tree.decided_by``): they nest the clusters and
+    describe them. The user guide has the details.
 
     Trees of rows that are not in memory hold counts (``taxonomy_.tree.has_rows`` is False);
     ``taxonomy_.attach`` gives them rows. Ctrl-C ends a fit and leaves the estimator unchanged.
