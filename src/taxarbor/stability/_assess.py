@@ -1,9 +1,10 @@
 """Refit a model to halves of its rows, and compare the trees with its own."""
 
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -35,6 +36,9 @@ N_REFITS = 20
 
 REFITS_PER_REFERENCE = 4
 """One refit in so many is repeated on reference rows without clusters."""
+
+FitTask: TypeAlias = Callable[[], Any]
+"""Fits a model to some rows, and returns it."""
 
 
 def assess(
@@ -146,15 +150,12 @@ def _refit(
     if n_rows > MAX_ROWS:
         rows = rows[np.sort(rng.choice(n_rows, MAX_ROWS, replace=False))]
     vectors, weights = _read_embedding(taxonomy, X, embedding), taxonomy.tree.weights
-    sample = _Rows(
-        data[rows],
-        None if vectors is None else vectors[rows],
-        None if weights is None else weights[rows],
-    )
-    n_half = len(rows) // 2
+    vectors = None if vectors is None else vectors[rows]
+    weights = None if weights is None else weights[rows]
+    some, n_half = data[rows], len(rows) // 2
     halves = [np.sort(rng.choice(len(rows), n_half, replace=False)) for _ in range(n_refits)]
     with one_blas_thread():
-        points = reduce_wide(sample.data if sample.embedding is None else sample.embedding)
+        points = reduce_wide(some if vectors is None else vectors)
         coordinates = find_coordinates(points, int(rng.randint(2**31 - 1)))
         drawn = _draw_reference(coordinates, rng)
         reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
@@ -163,46 +164,28 @@ def _refit(
     without_encoder = clone(unfitted)
     if "encoder" in without_encoder.get_params():
         without_encoder.set_params(encoder=None)
-    every_row, some = np.arange(len(rows)), halves[: -(-n_refits // REFITS_PER_REFERENCE)]
-    parts = [(unfitted, sample, half) for half in halves]
-    others = _Rows(drawn, None, sample.weights)
-    parts += [(without_encoder, others, half) for half in (*some, every_row)]
-    tasks = [_Task(*part, seed=int(rng.randint(2**31 - 1))) for part in parts]
+    every_row, fewer = np.arange(len(rows)), halves[: -(-n_refits // REFITS_PER_REFERENCE)]
+
+    def plan(unfitted: Any, data: Any, embedding: Array | None, half: IndexArray) -> FitTask:
+        model, per_row = clone(unfitted), {"sample_weight": weights, "embedding": embedding}
+        if "random_state" in model.get_params():
+            model.set_params(random_state=int(rng.randint(2**31 - 1)))
+
+        def fit() -> Any:
+            given = {name: v[half] for name, v in per_row.items() if v is not None}
+            return model.fit(data[half], **given)
+
+        return fit
+
+    tasks = [plan(unfitted, some, vectors, half) for half in halves]
+    tasks += [plan(without_encoder, drawn, None, half) for half in (*fewer, every_row)]
     with show_progress(title, options.verbose, "refits") as bar:
         models = _fit_all(tasks, n_threads, bar or ignore)
     whole = models.pop()
     return (
         Refits(taxonomy, data, rows, coordinates, halves, models[:n_refits]),
-        Refits(whole.taxonomy_, drawn, every_row, reference, some, models[n_refits:]),
+        Refits(whole.taxonomy_, drawn, every_row, reference, fewer, models[n_refits:]),
     )
-
-
-class _Rows(NamedTuple):
-    """Rows to draw halves from, with their vectors and weights."""
-
-    data: Any
-    embedding: Array | None
-    weights: Array | None
-
-
-class _Task(NamedTuple):
-    """One refit: of a model, to some rows."""
-
-    model: Any
-    rows: _Rows
-    half: IndexArray
-    seed: int
-
-    def fit(self) -> Any:
-        """Return a fitted copy of the model."""
-        model, per_row = clone(self.model), {}
-        if "random_state" in model.get_params():
-            model.set_params(random_state=self.seed)
-        if self.rows.weights is not None:
-            per_row["sample_weight"] = self.rows.weights[self.half]
-        if self.rows.embedding is not None:
-            per_row["embedding"] = self.rows.embedding[self.half]
-        return model.fit(self.rows.data[self.half], **per_row)
 
 
 def _encode_rows(model: Any, X: Any) -> Any:
@@ -278,13 +261,13 @@ def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Arr
     return np.asarray(drawn @ directions.T, dtype=coordinates.dtype)
 
 
-def _fit_all(tasks: list[_Task], n_threads: int, observe: Observer) -> list[Any]:
+def _fit_all(tasks: list[FitTask], n_threads: int, observe: Observer) -> list[Any]:
     """Return the fitted models, in the order of their tasks."""
     models: list[Any] = []
     with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
         warnings.simplefilter("ignore")
         try:
-            for model in (pool.map if n_threads > 1 else map)(_Task.fit, tasks):
+            for model in (pool.map if n_threads > 1 else map)(lambda fit: fit(), tasks):
                 models.append(model)
                 observe(GrowthEvent(len(models), len(tasks), len(models)))
         except BaseException:  # Ctrl-C: refits that wait are not begun
