@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from taxarbor import HMMC, GrowthWarning
 from taxarbor.exchange import to_json
+from taxarbor.split import _margins
 
 PENALTIES = ["group+exclusive", "group", "exclusive", "l1", "l2"]
 NODE = {"balance": 0.3, "center": "node"}
@@ -161,7 +163,8 @@ def test_more_starts_are_never_worse(data):
 
 
 def test_splits_that_do_not_converge(data, monkeypatch):
-    monkeypatch.setattr("taxarbor.split._alternate.MAX_ALTERNATIONS", 1)
+    few_rounds = partial(_margins.Problem, max_rounds=1)
+    monkeypatch.setattr(_margins, "Problem", few_rounds)
     with pytest.warns(ConvergenceWarning, match=r"of 7 splits .* tol.* solver") as record:
         fit(data["cloud"], tol=1e-9, **NODE)
     assert record[0].filename == __file__
