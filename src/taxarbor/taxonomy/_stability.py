@@ -46,7 +46,8 @@ class Curve(NamedTuple):
         if suggested == 1:
             return (
                 "no clusters found: no cut of the tree has clusters that are all recovered, "
-                "with gaps between them, in most refits; there may be none, or too few rows"
+                "with gaps between them, in most refits; there may be none, or too few rows "
+                "to tell"
             )
         more = "; there may be more, as the tree ends there"
         is_all = suggested == self.n_clusters[-1]
