@@ -1,4 +1,4 @@
-"""Data that cannot be written to, and what several test modules ask of a tree."""
+"""Read-only data, and questions about a tree that several test modules ask."""
 
 import json
 import math
@@ -62,7 +62,7 @@ def as_kind():
 
 @pytest.fixture(scope="session")
 def bounds():
-    """Least and greatest size of a child, worked out apart from the library."""
+    """Least and greatest size of a child, computed independently of the library."""
 
     def compute(n, K, balance):
         low, high = balance
@@ -76,19 +76,17 @@ def bounds():
 
 @pytest.fixture(scope="session")
 def inner():
-    """The ids of the nodes that were split."""
+    """The nodes of a tree that were split."""
 
-    def find(taxonomy):
-        return [
-            node for node in range(taxonomy.tree.n_nodes) if not taxonomy.tree.is_leaf(node)
-        ]
+    def find(tree):
+        return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
 
     return find
 
 
 @pytest.fixture(scope="session")
 def structure():
-    """All of a tree but what depends on the last bits: who is where, and which features."""
+    """All of a tree that does not depend on the last bits: its rows, and features of rules."""
 
     def extract(taxonomy):
         document = json.loads(to_json(taxonomy))

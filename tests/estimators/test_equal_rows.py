@@ -1,4 +1,4 @@
-"""Rows that are equal cell by cell and take part in the fit are in one cluster."""
+"""Duplicate rows are in one cluster."""
 
 import warnings
 
@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor import (
-    HMMC,
-    GrowthWarning,
-    Taxarbor,
-)
+from taxarbor import HMMC, GrowthWarning, Taxarbor
 
 MODELS = {
     "taxarbor": Taxarbor(),
@@ -26,16 +22,16 @@ MODELS = {
 }
 
 
-def crowded(seed):
+def draw_duplicates(seed):
     """Return few places of many rows each, and the place of every row."""
     rng = np.random.default_rng(seed)
     n_places = int(rng.integers(3, 30))
     places = rng.standard_normal((n_places, int(rng.integers(1, 5))))
     if seed % 3 == 0:
         places = np.unique(np.round(places), axis=0)
-    own = rng.choice(len(places), 100, p=rng.dirichlet(np.full(len(places), 0.7)))
-    X = places[own].astype("float32" if seed % 4 == 0 else "float64")
-    return (sparse.csr_array(X) if seed % 5 == 0 else X), own
+    place = rng.choice(len(places), 100, p=rng.dirichlet(np.full(len(places), 0.7)))
+    X = places[place].astype("float32" if seed % 4 == 0 else "float64")
+    return (sparse.csr_array(X) if seed % 5 == 0 else X), place
 
 
 @pytest.mark.parametrize("seeds", [(0, 1, 5), pytest.param(range(12), marks=pytest.mark.long)])
@@ -43,7 +39,7 @@ def crowded(seed):
 def test_equal_rows_are_in_one_cluster(name, seeds):
     model = MODELS[name]
     for seed in seeds:
-        X, own = crowded(seed)
+        X, place = draw_duplicates(seed)
         rng = np.random.default_rng(seed)
         for weights in (None, rng.integers(0, 3, 100), rng.exponential(size=100) ** 3):
             for K in (2, 3, 5):
@@ -54,6 +50,6 @@ def test_equal_rows_are_in_one_cluster(name, seeds):
                     labels = model.fit(X, sample_weight=weights).labels_
                 some = np.ones(100, dtype=bool)
                 if weights is not None and not isinstance(model, Taxarbor):
-                    some = model.taxonomy_.tree.weights > 0.0  # others go by the rules alone
-                pairs = {*zip(own[some].tolist(), labels[some].tolist(), strict=True)}
-                assert len(pairs) == len({*own[some].tolist()}), (seed, weights, K)
+                    some = model.taxonomy_.tree.weights > 0.0  # others are routed by the rules
+                pairs = {*zip(place[some].tolist(), labels[some].tolist(), strict=True)}
+                assert len(pairs) == len({*place[some].tolist()}), (seed, weights, K)

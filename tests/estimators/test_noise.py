@@ -1,4 +1,4 @@
-"""Noise: rows far from every cluster are set apart, in fit and predict, tree and files."""
+"""Noise: rows far from every cluster have the label -1, in fit, predict, trees and files."""
 
 import pickle
 
@@ -8,7 +8,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from taxarbor import HMMC, Taxarbor, make_planted_tree
-from taxarbor._errors import InputError
 from taxarbor.exchange import to_frame, to_linkage, to_newick
 from taxarbor.stability import assess
 from taxarbor.taxonomy import Taxonomy
@@ -32,7 +31,7 @@ def planted(seed, dtype=np.float64):
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_noise_is_set_apart(model, dtype):
+def test_noise_has_no_cluster(model, dtype):
     for seed in range(3):
         X = planted(seed, dtype)
         taxonomy = model.set_params(random_state=seed).fit(X).taxonomy_
@@ -65,7 +64,7 @@ def test_planted_noise_is_found():
         np.testing.assert_array_equal(np.argsort(plain.outlier_score_)[-10:] >= 190, True)
 
 
-def test_scores_are_in_units_of_what_is_usual():
+def test_scores_are_in_units_of_the_average_distance():
     X = planted(0)[:190]
     for model in (Taxarbor(4), HMMC(4)):
         scores = model.set_params(random_state=0).fit(X).outlier_score_
@@ -74,41 +73,38 @@ def test_scores_are_in_units_of_what_is_usual():
         taxonomy = model.taxonomy_
         centers = taxonomy.means[taxonomy.tree.leaves]
         away = np.sqrt(((X[:, None] - centers) ** 2).sum(axis=2))
-        own = away[np.arange(190), model.labels_]
-        unit = [own[model.labels_ == label].mean() for label in range(4)]
-        np.testing.assert_allclose(scores, own / np.array(unit)[model.labels_], rtol=0.1)
+        distance = away[np.arange(190), model.labels_]
+        unit = [distance[model.labels_ == label].mean() for label in range(4)]
+        np.testing.assert_allclose(scores, distance / np.array(unit)[model.labels_], rtol=0.1)
         moved = model.fit(1e3 + 7.0 * X)
         np.testing.assert_allclose(moved.outlier_score_, scores, rtol=1e-6)
 
 
 def test_noise_survives_files_cuts_pruning_and_units(tmp_path):
     X = planted(1)
-    model = Taxarbor(4, noise=0.1, random_state=0).fit((X - 5.0) / 0.25)
-    taxonomy = model.taxonomy_
+    scaled = (X - 5.0) / 0.25
+    taxonomy = Taxarbor(4, noise=0.1, random_state=0).fit(scaled).taxonomy_
     taxonomy.save(tmp_path / "tree")
     other = taxonomy.unscale(np.full(X.shape[1], 5.0), np.full(X.shape[1], 0.25))
     other.save(tmp_path / "other")
+    tree = taxonomy.tree
     for again, data in (
-        (Taxonomy.load(tmp_path / "tree"), (X - 5.0) / 0.25),
-        (pickle.loads(pickle.dumps(taxonomy)), (X - 5.0) / 0.25),
+        (Taxonomy.load(tmp_path / "tree"), scaled),
+        (pickle.loads(pickle.dumps(taxonomy)), scaled),
         (other, X),
         (other, csr_array(X)),
         (Taxonomy.load(tmp_path / "other"), X),
     ):
-        np.testing.assert_array_equal(again.noise, taxonomy.tree.noise)
-        np.testing.assert_array_equal(again.labels, taxonomy.tree.labels)
-        np.testing.assert_array_equal(again.predict(data), taxonomy.tree.labels)
+        np.testing.assert_array_equal(again.tree.noise, tree.noise)
+        np.testing.assert_array_equal(again.tree.labels, tree.labels)
+        np.testing.assert_array_equal(again.predict(data), tree.labels)
     for n_clusters in (1, 2, 3):
         few = taxonomy.prune(n_clusters)
-        np.testing.assert_array_equal(few.labels, taxonomy.cut(n_clusters))
-        np.testing.assert_array_equal(few.noise, taxonomy.tree.noise)
-        np.testing.assert_array_equal(few.predict((X - 5.0) / 0.25), few.labels)
-    assert to_frame(taxonomy)["n_rows"].max() == len(taxonomy.tree.order)
-    assert (
-        to_newick(taxonomy).count(",")
-        == len(to_linkage(taxonomy))
-        == taxonomy.tree.n_leaves - 1
-    )
+        np.testing.assert_array_equal(few.tree.labels, taxonomy.cut(n_clusters))
+        np.testing.assert_array_equal(few.tree.noise, tree.noise)
+        np.testing.assert_array_equal(few.predict(scaled), few.tree.labels)
+    assert to_frame(taxonomy)["n_rows"].max() == len(tree.order)
+    assert to_newick(taxonomy).count(",") == len(to_linkage(taxonomy)) == tree.n_leaves - 1
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -120,7 +116,7 @@ def test_noise_counts_weights():
     taxonomy = model.fit(X, sample_weight=w).taxonomy_
     index = np.repeat(np.arange(len(X)), w)
     copies = Taxarbor(5, noise=0.04, random_state=0).fit(X[index]).taxonomy_
-    np.testing.assert_array_equal(taxonomy.tree.labels[index], copies.labels)
+    np.testing.assert_array_equal(taxonomy.tree.labels[index], copies.tree.labels)
     np.testing.assert_allclose(taxonomy.means, copies.means, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), taxonomy.tree.labels)
     assert 0 < w[taxonomy.tree.noise].sum() <= 0.04 * w.sum()
@@ -128,19 +124,19 @@ def test_noise_counts_weights():
 
 def test_outliers_count_in_the_share_of_noise():
     X = planted(0)
-    X[-10:] *= 1e3  # which take no part in finding the tree
+    X[-10:] *= 1e3  # which are excluded when the tree is found
     for noise, n_noise in ((0.05, 10), (0.1, 20)):
         model = Taxarbor(4, noise=noise, random_state=0).fit(X)
         assert (model.labels_ == -1).sum() == n_noise
         assert (model.labels_[-10:] == -1).all()
 
 
-def test_refits_are_of_rows_that_are_no_noise():
+def test_refits_are_without_noise():
     X = planted(0)
     model = Taxarbor(4, noise=0.05, random_state=0).fit(X)
-    trust = assess(model, X, n_refits=3).stability
-    assert (trust.n_recovered[:5] == 3).all()
-    assert (trust.rows[model.taxonomy_.tree.noise] == 0.0).all()
+    stability = assess(model, X, n_refits=3).stability
+    assert (stability.n_recovered[:5] == 3).all()
+    assert (stability.rows[model.taxonomy_.tree.noise] == 0.0).all()
 
 
 def test_equal_rows_are_no_noise():
@@ -151,8 +147,8 @@ def test_equal_rows_are_no_noise():
 
 
 @pytest.mark.parametrize("noise", [-0.1, 0.51, 1, np.nan, np.inf, "0.1", None, True])
-def test_wrong_noise(noise):
-    with pytest.raises(InputError, match="noise must be"):
+def test_invalid_noise(noise):
+    with pytest.raises(ValueError, match="noise"):
         Taxarbor(2, noise=noise).fit(np.eye(4))
 
 
@@ -173,9 +169,9 @@ def test_noise_of_tables_wide_and_narrow():
         model = Taxarbor(2, noise=0.02, random_state=0).fit(
             frame, sample_weight=rng.uniform(0.9, 1.1, 400)
         )
-        apart = set(np.flatnonzero(model.labels_ == -1).tolist())
-        assert len(apart & set(range(8))) >= 6
-        assert len(apart) <= 8
+        noise = set(np.flatnonzero(model.labels_ == -1).tolist())
+        assert len(noise & set(range(8))) >= 6
+        assert len(noise) <= 8
         np.testing.assert_array_equal(model.predict(frame), model.labels_)
 
 

@@ -2,19 +2,18 @@
 
 import io
 import signal
+import sys
 import threading
 import time
 
+import numpy as np
 import pytest
+from sklearn.base import clone
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor._progress import ProgressBar
 from taxarbor._run import GrowthEvent
-from taxarbor.estimators import _base, _taxarbor
 from taxarbor.exchange import to_json
-from taxarbor.split import MaxMarginSplitter
-from taxarbor.split._gap import GapSplitter
-from taxarbor.tree import TreeBuilder
 
 
 @pytest.fixture(params=[Taxarbor, HMMC])
@@ -44,12 +43,12 @@ def test_bar_draws_and_ends_its_line():
     assert draw(GrowthEvent(5, 0, 7), patience=0) == "\rHMMC: 5 leaves, 0 s\n"
 
 
-def test_bar_is_patient():
+def test_bar_is_not_drawn_for_short_fits():
     assert draw(GrowthEvent(2, 8, 3), GrowthEvent(3, 8, 4)) == ""
     assert draw() == ""
 
 
-def test_bar_spares_the_terminal(monkeypatch):
+def test_bar_is_drawn_ten_times_a_second(monkeypatch):
     ticks = iter([0.0, 1.0, 1.05, 1.2])
     monkeypatch.setattr("time.monotonic", lambda: next(ticks))
     text = draw(*[GrowthEvent(n, 8, n) for n in (2, 3, 4)], patience=0.5)
@@ -79,10 +78,10 @@ def test_bar_on_a_terminal_that_is_gone():
     assert bar._stream.getvalue() == ""
 
 
-def test_long_fits_show_progress_if_asked(X, capfd, monkeypatch, kind):
+def test_long_fits_show_progress_if_verbose(X, capfd, monkeypatch, kind):
     for verbose in (0, 1):
         kind(6, random_state=0, verbose=verbose).fit(X)
-        assert capfd.readouterr() == ("", "")  # short ones do not
+        assert capfd.readouterr() == ("", "")  # short ones show nothing
     seconds = iter(range(1000))
     monkeypatch.setattr("time.monotonic", lambda: float(next(seconds)))
     for verbose in (0, 1):
@@ -97,59 +96,63 @@ def test_long_fits_show_progress_if_asked(X, capfd, monkeypatch, kind):
 # ---- Ctrl-C ----
 
 
-def press_at(monkeypatch, owner, name, at=1):
-    """Press Ctrl-C when a part of a fit begins for the n-th time."""
-    part, calls = getattr(owner, name), []
+class CallCounter:
+    """Counts the calls of functions of taxarbor in this thread; presses Ctrl-C at one."""
 
-    def press_and_go_on(*arguments, **options):
-        calls.append(name)
-        if len(calls) == at:
-            signal.raise_signal(signal.SIGINT)
-        return part(*arguments, **options)
+    def __init__(self, press_at=None):
+        self.n_calls, self.press_at = 0, press_at
 
-    monkeypatch.setattr(owner, name, press_and_go_on)
+    def __call__(self, frame, event, argument):
+        if event == "call" and frame.f_globals.get("__name__", "").startswith("taxarbor."):
+            self.n_calls += 1
+            if self.n_calls == self.press_at:
+                signal.raise_signal(signal.SIGINT)
 
+    def __enter__(self):
+        sys.setprofile(self)
+        return self
 
-def is_interrupted(model, X):
-    """Say whether a fit ends by an interrupt; one that escapes would end the tests."""
-    try:
-        model.fit(X)
-    except KeyboardInterrupt:
-        return True
-    return False
+    def __exit__(self, *_):
+        sys.setprofile(None)
 
 
-LAST = [(TreeBuilder, "freeze", 1), (_base, "score_rows", 1), (_base, "regroup", 1)]
-STEPS = {
-    Taxarbor: [
-        *((GapSplitter, "find", at) for at in (1, 4)),
-        *((_taxarbor, name, 1) for name in ("find_outliers", "find_clusters", "find_rules")),
-        *((_taxarbor, name, 1) for name in ("route", "route_all")),
-        (TreeBuilder, "freeze", 1),
+SHARES = (0.01, 0.1, 0.25, 0.4, 0.6, 0.75, 0.9, 0.97)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
+@pytest.mark.parametrize(
+    ("model", "is_file", "shares"),
+    [
+        (Taxarbor(8), False, SHARES),
+        (Taxarbor(8, n_jobs=2), False, SHARES),
+        (Taxarbor(8, n_jobs=2), True, SHARES),
+        (Taxarbor("auto"), False, (0.3, 0.9)),
+        (HMMC(8), False, SHARES),
+        (HMMC(8, n_jobs=2), False, SHARES),
     ],
-    HMMC: [*((MaxMarginSplitter, "split", at) for at in (1, 4)), *LAST],
-}
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("kind", STEPS)
-def test_ctrl_c_leaves_the_estimator_as_it_was(X, monkeypatch, ctrl_c, kind, n_jobs):
-    """In any step of a fit, in the first split and in one that another thread may try."""
-    model = kind(3, random_state=0, n_jobs=n_jobs).fit(X)
-    before, n_threads = dict(vars(model)), threading.active_count()
-    for step in STEPS[kind]:
-        with monkeypatch.context() as patch:
-            press_at(patch, *step)
-            model.set_params(n_clusters=8, verbose=1)
-            assert is_interrupted(model, X[:, :7]), step
-        model.set_params(n_clusters=3, verbose=0)
-        assert vars(model).keys() == before.keys()
-        assert all(value is before[name] for name, value in vars(model).items())
+)
+def test_ctrl_c_leaves_the_estimator_as_it_was(X, model, is_file, shares, tmp_path):
+    """In any step of a fit, also while other threads run."""
+    rows = X[: 30 if model.n_clusters == "auto" else 120, :7]
+    np.save(tmp_path / "rows.npy", rows)
+    rows = tmp_path / "rows.npy" if is_file else rows
+    with CallCounter() as counter:
+        clone(model).set_params(random_state=0).fit(rows)
+    fitted = clone(model).set_params(n_clusters=3, random_state=0).fit(X)
+    before, n_threads = dict(vars(fitted)), threading.active_count()
+    for share in shares:
+        fitted.set_params(n_clusters=model.n_clusters)
+        with pytest.raises(KeyboardInterrupt), CallCounter(int(share * counter.n_calls)):
+            fitted.fit(rows)
+        fitted.set_params(n_clusters=3)
+        assert vars(fitted).keys() == before.keys()
+        assert all(value is before[name] for name, value in vars(fitted).items())
         deadline = time.monotonic() + 10.0  # threads of a pool may still be ending
         while threading.active_count() > n_threads and time.monotonic() < deadline:
             time.sleep(0.01)
         assert threading.active_count() == n_threads
-    assert model.set_params(n_clusters=8).fit(X).taxonomy_.tree.n_leaves == 8
+    assert fitted.set_params(n_clusters=8).fit(X).taxonomy_.tree.n_leaves == 8
 
 
 def test_fit_in_another_thread(X, kind):

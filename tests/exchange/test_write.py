@@ -235,7 +235,7 @@ def test_dot(known, hostile, assessed):
     assert "  2 -> 5;" in lines
     assert all(DOT_LINE.fullmatch(line) for line in lines)
     assert r'  4 [label="q\na at most 2\n2 rows"];' in lines
-    line = r'  1 [label="c0\nhigher a\n3 rows\ncame back in 18 of 20 refits"];'
+    line = r'  1 [label="c0\nhigher a\n3 rows\nrecovered in 18 of 20 refits"];'
     assert line in to_dot(assessed).splitlines()
     text = to_dot(hostile, HOSTILE)
     lines = text.splitlines()

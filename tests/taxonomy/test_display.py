@@ -65,16 +65,16 @@ def test_text(known, bare):
 def test_trees_say_what_came_back(assessed):
     told = [
         "node 0: 10 rows",
-        "  node 1: 3 rows, higher a (came back in 18 of 20 refits) [c0]",
-        "  node 2: 5 rows, higher b (came back in 20 of 20 refits)",
+        "  node 1: 3 rows, higher a (recovered in 18 of 20 refits) [c0]",
+        "  node 2: 5 rows, higher b (recovered in 20 of 20 refits)",
     ]
     assert assessed.to_text().splitlines()[:3] == told
-    gapless = "(came back in 16 of 20 refits, in 12 of them without a gap)"
+    gapless = "(recovered in 16 of 20 refits, in 12 of them without a gap)"
     assert assessed.to_text().endswith(f" {gapless} [c3]")
     _, page = read(assessed)
-    assert page.count("came back in") == 5
+    assert page.count("recovered in") == 5
     html = assessed._repr_html_()
-    assert '<span class="n">(came back in 18 of 20 refits)</span>' in html
+    assert '<span class="n">(recovered in 18 of 20 refits)</span>' in html
     assert f'<span class="unstable">{gapless}</span>' in html
 
 

@@ -130,7 +130,7 @@ def test_many_nodes_side_by_side(kind):
 def test_unsettled_splits_are_told_of(monkeypatch, data, kind):
     """Without naming parameters that these estimators do not have."""
     monkeypatch.setattr("experiments.baselines._splitters.MAX_STEPS", 1)
-    with pytest.warns(ConvergenceWarning, match=r"\d of 7 splits did not settle") as record:
+    with pytest.warns(ConvergenceWarning, match=r"\d of 7 splits did not converge") as record:
         fit(kind, data["cloud"])
     assert "solver" not in str(record[0].message)
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InputError, InputTypeError, counted, warn_caller
 from taxarbor._types import Array, IndexArray, Status
-from taxarbor.estimators._fit import Training, keep_columns, start_run
+from taxarbor.estimators._fit import TrainingRows, select_columns, start_run
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
@@ -28,11 +29,13 @@ from taxarbor.tables._checks import (
 )
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import drop_rows, regroup
-from taxarbor.taxonomy._noise import score_rows
 from taxarbor.taxonomy._probabilities import predict_proba
 from taxarbor.taxonomy._routing import route
 from taxarbor.tree import Tree, TreeBuilder
 from taxarbor.tree._routing import find_paths, place_rows
+
+MAX_NAMED_REFUSALS = 3
+"""Leaves that could not be split, and that a warning names."""
 
 
 class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -48,54 +51,54 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Grow the tree; see :meth:`Taxarbor.fit`."""
+        """Fit the taxonomy; see :meth:`Taxarbor.fit`."""
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """Send rows down the tree and return their clusters, numbered as in ``labels_``.
-
-        Where the fit set rows apart as noise, new ones that are as far from all have -1.
+        """Predict the cluster of each row by the rules of the tree.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            New rows. Files, memory maps and datasets are read in blocks; for an array or a
-            frame of Dask the labels are a lazy array.
+        X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
+            New rows. Files, memory maps and datasets are read in blocks; for a Dask array or
+            data frame the labels are a lazy array.
 
         Returns
         -------
         labels : array of shape (n_rows,)
+            Clusters, numbered as in ``labels_``; -1 for noise, where ``noise`` was set.
         """
         labels: NDArray[np.intp] = self._apply(X, route, np.intp)
         return labels
 
     def predict_proba(self, X: Any) -> Array:
-        """Return how likely each row is to be in each cluster, if all were fitted again.
+        """Predict how likely each row is to be in each cluster again, in a fit to other rows.
 
-        A rough guess after ``fit``, which does not fit again; see
+        A rough estimate until the model was assessed; see
         :meth:`taxarbor.Taxonomy.predict_proba`.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
+        X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
             New rows, as in :meth:`predict`.
 
         Returns
         -------
         probabilities : array of shape (n_rows, n_clusters)
-            Rows sum to one; each is highest where ``predict`` puts the row, unless that says
-            that it is noise, of which the probabilities say nothing.
+            Rows sum to one. Each is highest for the cluster that ``predict`` returns, or that
+            it would return if the row were not noise.
         """
         check_is_fitted(self)
-        found: Array = self._apply(X, predict_proba, np.float64, self.taxonomy_.tree.n_leaves)
-        return found
+        n_leaves = self.taxonomy_.tree.n_leaves
+        P: Array = self._apply(X, predict_proba, np.float64, n_leaves)
+        return P
 
     def decision_path(self, X: Any) -> Any:
-        """Return which nodes each row visits on its way down.
+        """Return the nodes that each row visits on its way down the tree.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_rows, n_features)
-            New rows, not of Dask.
+        X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
+            New rows; Dask collections are not supported.
 
         Returns
         -------
@@ -104,37 +107,34 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         labels = self.predict(X)
         if not isinstance(labels, np.ndarray):
-            raise InputTypeError(
-                "must be rows in memory or in files for decision_path, not of Dask; call it "
-                "for a block at a time",
-                "X",
-            )
+            message = "must be rows in memory or in files for decision_path, not of Dask"
+            raise InputTypeError(f"{message}; call it for one block at a time", "X")
         return find_paths(self.taxonomy_.tree, labels)
 
     def _apply(
         self, X: Any, work: Callable[..., Any], dtype: DTypeLike, n_columns: int | None = None
     ) -> Any:
-        """Return what a function of a tree and rows makes of all rows, wherever they are."""
+        """Return the result of a function of a taxonomy and rows, wherever the rows are."""
         check_is_fitted(self)
         source, n_threads = open_source(X), check_jobs(self.n_jobs)
         if source.in_memory:
             taxonomy, source = self.taxonomy_, open_source(check_new_rows(self, X))
         else:
             taxonomy = drop_rows(self.taxonomy_)
-            source = keep_columns(source, taxonomy)
+            source = select_columns(source, taxonomy)
         call = partial(work, taxonomy, n_threads=n_threads)
         return source.apply(call, dtype, n_columns, n_threads=n_threads)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """Show a fitted model's tree in notebooks, below its parameters."""
+        """Show the tree of a fitted model in notebooks, below its parameters."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        tree = vars(self).get("taxonomy_")
-        if tree is not None and "text/html" in bundle:
-            bundle["text/html"] += tree._repr_html_()
+        taxonomy = vars(self).get("taxonomy_")
+        if taxonomy is not None and "text/html" in bundle:
+            bundle["text/html"] += taxonomy._repr_html_()
         return bundle
 
     def __sklearn_tags__(self) -> Any:
-        """Say that sparse input is welcome and the type of floats is kept."""
+        """Declare that sparse rows are accepted and the type of floats is preserved."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.encoder is not None
@@ -152,32 +152,32 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Self:
         """Grow a tree on all rows, in memory, whose splits are final.
 
-        Labels are what the splits made of the rows; rows without a part go by the rules.
+        Labels are those of the splits; excluded rows are routed by the rules.
         """
         with start_run(self) as run:
             source = open_source(X)
             weights = check_weights(sample_weight, source.n_rows)
             sample = replace(source.sample(source.n_rows, run.seed), weights=weights)
-            training = Training.of(self, sample, stop.n_leaves)
+            training = TrainingRows.of(self, sample, stop.n_leaves)
+            features = training.features
             if isinstance(splitter, MaxMarginSplitter):
-                splitter = splitter.over(training.features.owner)
-            rows = as_rows(training.copies(), n_threads=run.width)
-            grown = grow(rows, splitter, branching=branching, stop=training.stop(stop), run=run)
-            taxonomy, expanded = training.finish(grown.freeze(order=False), self)
+                splitter = splitter.over(features.owner)
+            data = as_rows(training.repeat(features.data), n_threads=run.width)
+            stop_at = training.scale_stop(stop)
+            grown = grow(data, splitter, branching=branching, stop=stop_at, run=run)
+            taxonomy, rows = training.decode(grown.freeze(order=False), self)
             tree = taxonomy.tree
             routed = np.zeros(len(sample.rows), dtype=np.intp)
             if tree.n_leaves == 1 or tree.rules[tree.root] is not None:
-                routed = place_rows(tree, expanded.data, n_threads=run.width).astype(np.intp)
-            labels = _labels_of_rows(grown.labels, training.index, routed)
-            taxonomy = training.describe(taxonomy, expanded, labels)
-            noise_model, center_of = training.find_noise(taxonomy, expanded, labels)
-            scores = score_rows(
-                taxonomy, noise_model, center_of, expanded.data, labels, n_threads=run.width
-            )
-            taxonomy = regroup(taxonomy, labels, training.weights_of_rows(weights))
-            self._keep(
+                routed = place_rows(tree, rows.data, n_threads=run.width).astype(np.intp)
+            labels = _label_rows(grown.labels, training.index, routed)
+            taxonomy = training.describe(taxonomy, rows, labels)
+            scorer = training.fit_noise_model(taxonomy, rows, labels)
+            scores = scorer.score_rows(taxonomy, rows.data, labels, n_threads=run.width)
+            taxonomy = regroup(taxonomy, labels, training.weigh_rows(weights))
+            fitted = self._copy_fitted(
                 taxonomy,
-                training.features.seen,
+                features.seen,
                 labels_=taxonomy.tree.labels.copy(),
                 outlier_score_=scores,
                 n_rerouted_=int(np.count_nonzero(labels != routed)),
@@ -185,32 +185,34 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             warn_if_short(taxonomy.tree, stop, branching)
             if isinstance(splitter, MaxMarginSplitter):
                 _warn_if_unbalanced(grown, splitter, has_weights=weights is not None)
-            _warn_if_unsettled(taxonomy.tree, self.get_params())
+            _warn_if_not_converged(taxonomy.tree, has_solver="solver" in self.get_params())
+        self.__dict__ = fitted.__dict__  # in one step, once nothing can fail any more
         return self
 
-    def _keep(self, taxonomy: Taxonomy, seen: SeenFeatures, **per_row: Any) -> None:
-        """Leave what a fit found on the estimator, in one step: all is new."""
-        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = kept | seen.attributes | {"taxonomy_": taxonomy} | per_row
+    def _copy_fitted(self, taxonomy: Taxonomy, seen: SeenFeatures, **results: Any) -> Self:
+        """Return a copy with the attributes of a fit, and none of an earlier one."""
+        params = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        fitted = copy(self)
+        fitted.__dict__ = params | seen.attributes | {"taxonomy_": taxonomy} | results
+        return fitted
 
 
-def _labels_of_rows(
-    labels: IndexArray, index: IndexArray | None, routed: IndexArray
-) -> IndexArray:
-    """Return the leaf of most copies of each row, the first of ties; of none, by the rules."""
-    if index is None:
-        return labels
+def _label_rows(labels: IndexArray, index: IndexArray, routed: IndexArray) -> IndexArray:
+    """Return the leaf of most repeats of each row, the first of ties; of none, by the rules."""
     n_leaves = int(labels.max()) + 1
     cells, counts = np.unique(index * n_leaves + labels, return_counts=True)
     cells = cells[np.lexsort((-counts, cells // n_leaves))]
     rows, first = np.unique(cells // n_leaves, return_index=True)
-    own = routed.copy()
-    own[rows] = cells[first] % n_leaves
-    return own
+    by_row = routed.copy()
+    by_row[rows] = cells[first] % n_leaves
+    return by_row
 
 
 def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, StoppingRule]:
-    """Return the number of children per split, and when to stop: its own, or at a number."""
+    """Return the number of children per split, and when to stop.
+
+    ``n_clusters`` takes the place of the estimator's parameter, if given.
+    """
     names = "n_clusters", "max_leaf_size", "max_depth"
     given = {name: getattr(estimator, name) for name in names}
     if n_clusters is not None:
@@ -223,59 +225,59 @@ def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, St
 
 
 def warn_if_short(tree: Tree, stop: StoppingRule, branching: int) -> None:
-    """Warn when the tree could not be grown as far as asked for, and say why."""
+    """Warn if the tree has fewer or larger leaves than requested, and say why."""
     reasons = _describe_refusals(tree)
-    asked = stop.n_leaves
-    if asked is not None and tree.n_leaves < asked:
-        if not reasons and tree.n_leaves + branching - 1 > asked:
+    requested = stop.n_leaves
+    if requested is not None and tree.n_leaves < requested:
+        if not reasons and tree.n_leaves + branching - 1 > requested:
             reasons = f"a split into {branching} adds {branching - 1} leaves at once"
         if not reasons and stop.max_leaf_size is None and stop.max_depth is None:
-            reasons = "others would be too small, or no rule tells their rows apart"
-        leaves = "leaf" if tree.n_leaves == 1 else "leaves"
-        told = f"the tree has {tree.n_leaves} {leaves} where {asked} were asked for"
-    elif asked is None and stop.max_leaf_size is not None:
-        told = f"some leaves have more than max_leaf_size={stop.max_leaf_size} rows"
+            reasons = "others would be too small, or no rule separates their rows"
+        leaves = counted(tree.n_leaves, "leaf", "leaves")
+        message = f"the tree has {leaves} where {requested} were requested"
+    elif requested is None and stop.max_leaf_size is not None:
+        message = f"some leaves have more than max_leaf_size={stop.max_leaf_size} rows"
     else:
         return
     if reasons:
-        warn_caller(f"{told}: {reasons}", GrowthWarning)
+        warn_caller(f"{message}: {reasons}", GrowthWarning)
 
 
 def _warn_if_unbalanced(
     tree: TreeBuilder, splitter: MaxMarginSplitter, *, has_weights: bool
 ) -> None:
-    """Warn, once, of splits that equal rows keep from the sizes that were asked for."""
+    """Warn, once, of splits that cannot be balanced because equal rows stay together."""
     splits = [[tree.size(child) for child in tree.children(node)] for node in tree.inner]
-    off = [sizes for sizes in splits if not splitter.allows(sizes)]
-    if off:
-        shares = [size * len(sizes) / sum(sizes) for sizes in off for size in sizes]
-        what = "equal rows, and what one row weighs," if has_weights else "equal rows"
+    unbalanced = [sizes for sizes in splits if not splitter.allows(sizes)]
+    if unbalanced:
+        shares = [size * len(sizes) / sum(sizes) for sizes in unbalanced for size in sizes]
+        rows = "equal rows, and the repeats of one row," if has_weights else "equal rows"
         low, high = splitter.balance
         warn_caller(
-            f"{len(off)} of {counted(len(splits), 'split')} could not be balanced, as {what} "
-            f"stay together: children have {min(shares):.3g} to {max(shares):.3g} of an equal "
-            f"share, where balance asks for {low:g} to {high:g}; balance=None asks for none",
+            f"{len(unbalanced)} of {counted(len(splits), 'split')} could not be balanced, as "
+            f"{rows} stay together: children have {min(shares):.3g} to {max(shares):.3g} of an "
+            f"equal share, outside balance=({low:g}, {high:g}); balance=None sets no bounds",
             GrowthWarning,
         )
 
 
-def _warn_if_unsettled(tree: Tree, parameters: dict[str, Any]) -> None:
-    """Warn, once, of splits whose solver ran out of rounds."""
+def _warn_if_not_converged(tree: Tree, *, has_solver: bool) -> None:
+    """Warn, once, of splits whose solver reached its limit of iterations."""
     splits = [info for info, rule in zip(tree.info, tree.rules, strict=True) if rule and info]
-    open_ends = sum(info.status is Status.ITERATION_LIMIT for info in splits)
-    if open_ends:
-        told = f"{open_ends} of {len(splits)} splits did not settle in the rounds they may take"
-        if "solver" in parameters:
-            told += "; scale the columns, raise tol, or try solver='pqn'"
-        warn_caller(told, ConvergenceWarning)
+    n_open = sum(info.status is Status.ITERATION_LIMIT for info in splits)
+    if n_open:
+        message = f"{n_open} of {len(splits)} splits did not converge"
+        if has_solver:
+            message += "; scale the columns, raise tol, or try solver='pqn'"
+        warn_caller(message, ConvergenceWarning)
 
 
-def _describe_refusals(tree: Tree, most: int = 3) -> str:
-    """Say which leaves could not be split, and why, the first few by name."""
+def _describe_refusals(tree: Tree) -> str:
+    """Return which leaves could not be split, and why, the first few by name."""
     refused = [(int(leaf), tree.notes[leaf]) for leaf in tree.leaves if tree.notes[leaf]]
-    told = "; ".join(
-        f"leaf node {node} ({counted(int(tree.sizes[node]), 'row')}) was refused: {why}"
-        for node, why in refused[:most]
-    )
-    rest = len(refused) - most
-    return told + (f"; and {rest} more" if rest > 0 else "")
+    texts = [
+        f"leaf node {node} ({counted(int(tree.sizes[node]), 'row')}) cannot be split: {reason}"
+        for node, reason in refused[:MAX_NAMED_REFUSALS]
+    ]
+    n_more = len(refused) - MAX_NAMED_REFUSALS
+    return "; ".join([*texts, f"and {n_more} more"] if n_more > 0 else texts)

@@ -1,11 +1,11 @@
-"""The steps that all fits share: the rows that take part, and what a fit leaves behind."""
+"""The steps that all fits share: rows to train on, statistics of nodes, routing all rows."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,29 +18,28 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
-from taxarbor.sources._local import LocalSource
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._checks import check_jobs, check_range
 from taxarbor.tables._encoding import Encoding, Expanded
 from taxarbor.tables._features import Features, make_features
 from taxarbor.tables._weights import repeats_of
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit import decode, drop_rows, regroup, resize, round_thresholds
-from taxarbor.taxonomy._noise import NoiseModel, RouteBlock, find_noise_model
+from taxarbor.taxonomy._edit import decode, drop_rows, regroup, resize
+from taxarbor.taxonomy._noise import OutlierScorer, RouteBlock, fit_noise_model
 from taxarbor.taxonomy._reasons import find_two_values
 from taxarbor.taxonomy._routing import add_means, expand, share_missing
 from taxarbor.tree import Tree
 from taxarbor.tree._edit import sum_below
-from taxarbor.tree._routing import place_rows
-from taxarbor.tree._rule import dividing_feature
 
 WEIGHT_UNITS = 2**30
-"""Weights are added up in whole multiples of this part of the greatest: in any order."""
+"""Weights are summed as integer multiples of this part of the greatest: in any order."""
+
+Table = TypeVar("Table")
 
 
 @contextmanager
 def start_run(estimator: Any) -> Iterator[Run]:
-    """Yield what the steps of a fit share: a seed, threads, and an observer of progress.
+    """Yield the context of a fit: a seed, threads, and an observer of progress.
 
     Within the block BLAS has one thread, so that sums have one order.
     """
@@ -55,21 +54,21 @@ def start_run(estimator: Any) -> Iterator[Run]:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Training:
-    """The rows of a sample that take part in a fit, each as often as it counts.
+class TrainingRows:
+    """The rows of a sample that a tree is found on, each repeated by its weight.
 
     Attributes
     ----------
     sample : Sample
         The rows, in the user's units.
     features : Features
-        What a fit sees of all of them.
+        The rows as features.
     repeats : int array or None
-        How often each row of the sample takes part; None for once.
+        How often each row of the sample is repeated, 0 if it is excluded; None for once.
     repeats_with_outliers : int array or None
-        The same before outliers were left out.
+        The same before outliers were excluded.
     per_row : float
-        How many copies stand for a row, or a unit of weight, of the source.
+        How many repeats stand for a row, or a unit of weight, of the source.
     """
 
     sample: Sample
@@ -79,11 +78,10 @@ class Training:
     per_row: float
 
     @classmethod
-    def of(cls, estimator: Any, sample: Sample, n_clusters: int | None) -> "Training":
-        """Encode a sample, and count how often its rows take part: empty ones do not."""
-        features = make_features(
-            estimator, sample.table, sample.weights, sample.embedding_column
-        )
+    def of(cls, estimator: Any, sample: Sample, n_clusters: int | None) -> "TrainingRows":
+        """Encode a sample, and count the repeats of its rows: none of rows without a value."""
+        column = sample.embedding_column
+        features = make_features(estimator, sample.table, sample.weights, column)
         if sample.embedding is not None:
             check_range(sample.embedding, "embedding")
         weights, n = sample.weights, len(sample.rows)
@@ -96,108 +94,91 @@ class Training:
                 per_row = float(repeats.sum() / weights.sum())
             n = int(np.count_nonzero(repeats))
         if n < 2:
-            few = f"leaves {counted(n, 'row')} with a value and a positive weight"
-            raise InputError(f"{few}; a fit needs 2 at least", "sample_weight")
+            rows = f"leaves {counted(n, 'row')} with a value and a positive weight"
+            raise InputError(f"{rows}; a fit needs at least 2", "sample_weight")
         if n_clusters is not None and n_clusters > n:
-            rows = f"n_samples={n} rows" + (" that take part" if n < sample.n_rows else "")
-            raise InputError(
-                f"is {n_clusters}, but {rows} make fewer leaves; lower it", "n_clusters"
-            )
+            message = f"is {n_clusters}, more than the n_samples={n} rows of the fit; lower it"
+            raise InputError(message, "n_clusters")
         return cls(sample, features, repeats, repeats, per_row)
 
     @property
-    def index(self) -> IndexArray | None:
-        """The position in the sample of each copy; None where each row has one."""
-        if self.repeats is None:
-            return None
-        return np.repeat(np.arange(len(self.repeats)), self.repeats)
-
-    @property
     def copies_per_row(self) -> float:
-        """How many copies stand for a row on average; 1 where weights are numbers of rows."""
+        """Average number of repeats of a row; 1 where weights are numbers of rows."""
         if self.repeats is None or self.per_row == 1.0:
             return 1.0
         return float(self.repeats.sum() / np.count_nonzero(self.repeats))
 
-    def copies(self) -> Any:
-        """Return the features of the rows, each as often as it takes part."""
-        index = self.index
-        return self.features.data if index is None else self.features.data[index]
+    @property
+    def index(self) -> IndexArray:
+        """The position in the sample of each repeat."""
+        rows = np.arange(len(self.sample.rows))
+        return rows if self.repeats is None else np.repeat(rows, self.repeats)
+
+    def repeat(self, table: Table) -> Table:
+        """Return the rows of an array or a CSR matrix of the sample, each repeated."""
+        return table if self.repeats is None else table[self.index]  # type: ignore[index]
 
     def points(self) -> Any:
-        """Return the same copies where likeness is measured: the embedding, or the features."""
-        points, index = self.sample.embedding, self.index
-        if points is None:
-            return self.copies()
-        return points if index is None else points[index]
+        """Return the repeated rows in which clusters are found: the embedding, or features."""
+        vectors = self.sample.embedding
+        return self.repeat(self.features.data if vectors is None else vectors)
 
-    def without(self, outliers: NDArray[np.bool_] | None) -> "Training":
-        """Return the same without some copies: rows take part with the others they have."""
-        if outliers is None:
-            return self
-        index = np.arange(len(outliers)) if self.repeats is None else self.index
-        assert index is not None
-        repeats = np.bincount(index[~outliers], minlength=len(self.sample.rows))
+    def exclude(self, outliers: NDArray[np.bool_]) -> "TrainingRows":
+        """Return the same without some of the repeats."""
+        repeats = np.bincount(self.index[~outliers], minlength=len(self.sample.rows))
         return replace(self, repeats=repeats)
 
-    def in_sample(self, size: int) -> int:
-        """Return how many copies stand for so many rows of the source, one at least."""
+    def scale_size(self, size: int) -> int:
+        """Return how many repeats stand for so many rows of the source, at least one."""
         return max(round(min(size * self.per_row, 2.0**31)), 1)
 
-    def stop(self, asked: StoppingRule) -> StoppingRule:
-        """Return when to stop, with sizes in copies of the sample."""
-        most = asked.max_leaf_size
-        return asked if most is None else replace(asked, max_leaf_size=self.in_sample(most))
+    def scale_stop(self, stop: StoppingRule) -> StoppingRule:
+        """Return when to stop, with sizes in repeats."""
+        most = stop.max_leaf_size
+        return stop if most is None else replace(stop, max_leaf_size=self.scale_size(most))
 
-    def weights_of_rows(self, weights: Array | None) -> Array | None:
-        """Return what rows of the source count for: nothing for those that had no part.
+    def weigh_rows(self, weights: Array | None) -> Array | None:
+        """Return the weights of the rows of the source: 0 for those that were excluded.
 
-        Where the sample is not all rows, that is not known, and they count as given.
+        Where the sample is not all rows, that is not known, and weights are as given.
         """
         if self.repeats is None or len(self.repeats) < self.sample.n_rows:
             return weights
         given = np.ones(len(self.repeats)) if weights is None else weights
         return np.where(self.repeats > 0, given, 0.0)
 
-    def finish(
-        self, tree: Tree, estimator: Any, *, has_round_thresholds: bool = False
-    ) -> tuple[Taxonomy, Expanded]:
-        """Return a tree of features as a taxonomy in the user's units, and the sample in these."""
-        encoding = self.features.encoding
-        names = self.features.seen.names if encoding is None else None
-        parameters = made_by(estimator)
+    def decode(self, tree: Tree, estimator: Any) -> tuple[Taxonomy, Expanded]:
+        """Return a tree as a taxonomy in the user's units, and the sample in these."""
+        encoding, names = self.features.encoding, self.features.seen.names
+        parameters = _list_parameters(estimator)
         if self.sample.embedding is not None:
             parameters["embedding"] = self.sample.embedding_column or True
-        named = replace(tree, feature_names=None if names is None else tuple(names))
-        taxonomy = Taxonomy(named, made_by=parameters)
+        if encoding is None and names is not None:
+            tree = replace(tree, feature_names=tuple(names))
+        taxonomy = Taxonomy(tree, made_by=parameters)
         if encoding is not None:
             taxonomy = decode(taxonomy, encoding)
-        expanded = expand(self.sample.table, taxonomy)
-        rules = [rule for rule in taxonomy.tree.rules if rule is not None]
-        if has_round_thresholds and any(dividing_feature(rule) is not None for rule in rules):
-            labels = place_rows(taxonomy.tree, expanded.data)
-            taxonomy = round_thresholds(taxonomy, expanded.data, labels)
-        return taxonomy, expanded
+        return taxonomy, expand(self.sample.table, taxonomy)
 
-    def describe(self, taxonomy: Taxonomy, expanded: Expanded, labels: IndexArray) -> Taxonomy:
+    def describe(self, taxonomy: Taxonomy, rows: Expanded, labels: IndexArray) -> Taxonomy:
         """Return the taxonomy with statistics of its nodes, given the leaves of the sample."""
-        taxonomy = add_means(taxonomy, expanded.data, labels, self.repeats)
+        taxonomy = add_means(taxonomy, rows.data, labels, self.repeats)
         if taxonomy.encoding is not None:
-            missing = share_missing(taxonomy.tree, expanded.gaps, labels, self.repeats)
+            missing = share_missing(taxonomy.tree, rows.gaps, labels, self.repeats)
             return replace(taxonomy, missing=missing)
-        rows = as_rows(expanded.data, center=np.zeros(expanded.data.shape[1]))
+        data = as_rows(rows.data, center=np.zeros(rows.data.shape[1]))
         if self.repeats is not None:
-            rows = rows.take(np.flatnonzero(self.repeats), rows.center)
-        return replace(taxonomy, two_values=find_two_values(rows))
+            data = data.take(np.flatnonzero(self.repeats), data.center)
+        return replace(taxonomy, two_values=find_two_values(data))
 
-    def find_noise(
-        self, taxonomy: Taxonomy, expanded: Expanded, labels: IndexArray, noise: float = 0.0
-    ) -> tuple[NoiseModel, NDArray[np.int32]]:
-        """Return what is usual for the rows of a tree; see :func:`find_noise_model`."""
+    def fit_noise_model(
+        self, taxonomy: Taxonomy, rows: Expanded, labels: IndexArray, noise: float = 0.0
+    ) -> OutlierScorer:
+        """Return the outlier scores of the sample's clusters, with a limit for noise."""
         encoding = self.features.encoding
-        return find_noise_model(
+        return fit_noise_model(
             taxonomy,
-            expanded.data,
+            rows.data,
             labels,
             counts=self.repeats,
             counts_for_noise=self.repeats_with_outliers,
@@ -206,25 +187,23 @@ class Training:
         )
 
 
-def route_all(
+def route_source(
     source: Source,
     taxonomy: Taxonomy,
-    noise_model: NoiseModel,
-    center_of: NDArray[np.int32],
-    *,
+    scorer: OutlierScorer,
     weights: Array | None,
     n_threads: int,
 ) -> tuple[Taxonomy, Any, Any]:
     """Route every row of a source; return the taxonomy with them, labels and outlier scores.
 
-    A tree of rows in memory knows its rows, others have counts.
+    The tree of rows in memory has these rows, others have counts.
     """
     unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
-    work = RouteBlock(drop_rows(taxonomy), noise_model, center_of, units, n_threads)
-    dtypes = (np.intp, np.float64)
-    rows = keep_columns(source, taxonomy)
-    (labels, scores), sizes = rows.route(work, dtypes, n_threads=n_threads)
+    work = RouteBlock(drop_rows(taxonomy), scorer, units, n_threads)
+    (labels, scores), sizes = select_columns(source, taxonomy).route(
+        work, (np.intp, np.float64), n_threads=n_threads
+    )
     if source.in_memory:
         return regroup(taxonomy, labels, weights), labels, scores
     taxonomy = resize(taxonomy, sizes[0, 1:], int(sizes[0, 0]))
@@ -235,32 +214,34 @@ def route_all(
     return taxonomy, labels, scores
 
 
-def keep_columns(source: Source, taxonomy: Taxonomy) -> Source:
-    """Return a source without columns that a taxonomy does not use, such as an embedding."""
+def select_columns(source: Source, taxonomy: Taxonomy) -> Source:
+    """Return a source with only those columns that a taxonomy reads by name."""
     encoding = taxonomy.encoding
-    if not isinstance(source, LocalSource) or encoding is None or not encoding.has_names:
+    if encoding is None or not encoding.has_names:
         return source
     return source.keep({column.name for column in encoding.columns})
 
 
-def made_by(estimator: Any) -> dict[str, Any]:
-    """Return an estimator's name and parameters as plain values, but for how it is run."""
+def _list_parameters(estimator: Any) -> dict[str, Any]:
+    """Return an estimator's name and parameters as plain values, for its file.
 
-    def plain(value: Any) -> Any:
+    Without those that do not change the method: ``random_state``, ``n_jobs``, ``verbose``.
+    """
+
+    def convert(value: Any) -> Any:
         if isinstance(value, tuple | list):
-            return [plain(one) for one in value]
+            return [convert(item) for item in value]
         if isinstance(value, bool | str | None):
             return value
         if isinstance(value, TableEncoder):
-            return {name: plain(one) for name, one in value.get_params().items()}
+            return {name: convert(item) for name, item in value.get_params().items()}
         if isinstance(value, np.ndarray | np.generic):
-            return plain(value.tolist())
+            return convert(value.tolist())
         if isinstance(value, Encoding):  # of rows that were encoded before
             return None
         return int(value) if isinstance(value, Integral) else float(value)
 
-    given = estimator.get_params(deep=False)
-    settings = {
-        k: v for k, v in given.items() if k not in ("random_state", "n_jobs", "verbose")
-    }
-    return {"estimator": type(estimator).__name__} | {k: plain(v) for k, v in settings.items()}
+    given = estimator.get_params(deep=False).items()
+    skipped = "random_state", "n_jobs", "verbose"
+    parameters = {name: convert(value) for name, value in given if name not in skipped}
+    return {"estimator": type(estimator).__name__} | parameters

@@ -5,7 +5,7 @@ Tasks are pure functions of a partition, so Dask's own retries make up for a los
 """
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from operator import add, itemgetter
@@ -87,6 +87,10 @@ class DaskSource:
         ]
         sample = Sample(_stack(_compute(tasks)), rows, counts, self.n_rows)
         return add_vectors(sample, self.embedding)
+
+    def keep(self, names: Collection[str]) -> "DaskSource":
+        """Return the source itself: Dask reads all columns."""
+        return self
 
     def route(
         self,

@@ -1,4 +1,4 @@
-"""How far to trust a tree: refits, what comes back in them, and how many clusters there are."""
+"""Stability of a taxonomy: refits, the clusters recovered in them, a number of clusters."""
 
 from taxarbor.stability._assess import assess
 

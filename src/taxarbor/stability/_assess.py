@@ -1,12 +1,12 @@
 """Refit a model to halves of its rows, and compare the trees with its own."""
 
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -16,14 +16,14 @@ from taxarbor._run import GrowthEvent, Observer, ignore, one_blas_thread
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source
-from taxarbor.stability._gaps import find_apart
-from taxarbor.stability._numbers import cut_sizes, measure_stability
+from taxarbor.stability._compare import Refits, compare_nodes, measure_curve
 from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
-from taxarbor.taxonomy import Stability, Taxonomy
+from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import encode
 from taxarbor.taxonomy._probabilities import calibrate
-from taxarbor.taxonomy._stability import MIN_JACCARD, Curve
+from taxarbor.taxonomy._stability import Curve
 from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.tree import Tree
 
 MAX_ROWS = 10000
 """Rows that the halves are drawn from: each refit sees one half, and the other tests it."""
@@ -31,18 +31,20 @@ MAX_ROWS = 10000
 MIN_ROWS = 4
 """Rows that can be halved, with something to divide in each half."""
 
-MAX_LEAVES, ROWS_PER_LEAF = 50, 10
-"""Largest number of clusters that "auto" considers, and rows needed for each."""
+N_REFITS = 20
 
 REFITS_PER_REFERENCE = 4
 """One refit in so many is repeated on reference rows without clusters."""
+
+FitTask: TypeAlias = Callable[[], Any]
+"""Fits a model to some rows, and returns it."""
 
 
 def assess(
     model: Any,
     X: Any,
     *,
-    n_refits: int = 20,
+    n_refits: int = N_REFITS,
     n_jobs: int | None = None,
     random_state: Any = 0,
     verbose: int = 0,
@@ -50,43 +52,44 @@ def assess(
 ) -> Taxonomy:
     """Measure how stable a model is: refit it to halves of its rows, and compare the trees.
 
-    Each refit sees half of the rows, drawn without replacement (of 10,000 at most), with their
-    weights and without noise, and predicts the cluster of every row. A cluster of the model
-    came back if a node of the refit has a Jaccard index of at least 0.75 with it. It is apart
-    if the rows that the refit has not seen leave a gap between it and its siblings. The
-    stability of each number of clusters is compared with that of reference rows without
-    clusters, drawn from one normal distribution of the same covariance. The rows that a refit
-    has not seen also say how new rows fare: ``stability.left_out`` is the share of them that go
-    where the model, which was fitted with them, puts them.
+    Each refit sees half of the rows, drawn without replacement (from 10,000 at most), with
+    their weights and without noise, and predicts the cluster of every row. A cluster of the
+    model is recovered if a node of the refit has a Jaccard index of at least 0.75 with it. It
+    is separated if the rows that the refit has not seen leave a gap between it and its
+    siblings. The stability of each number of clusters is compared with that of reference rows
+    without clusters, drawn from one normal distribution of the same covariance. The rows that a
+    refit has not seen also test how new rows are clustered: ``stability.left_out`` is the share
+    of them that go where the model, which was fitted with them, puts them.
 
     Parameters
     ----------
     model : estimator
         A fitted :class:`~taxarbor.Taxarbor`, :class:`~taxarbor.HMMC` or other model with a
-        ``taxonomy_``; it stays as it is.
-    X : array-like or CSR matrix of shape (n_rows, n_features)
+        ``taxonomy_``. It is not changed.
+    X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
         The rows that it was fitted to, in the same order.
     n_refits : int, default=20
-        How many times to fit.
+        Number of refits.
     n_jobs : int or None, default=None
-        Refits side by side; the result does not depend on it.
+        Number of refits in parallel; the result does not depend on it.
     random_state : int, RandomState instance or None, default=0
         Seed of the halves and the refits.
     verbose : int, default=0
-        With 1, progress is shown if it takes longer than two seconds.
+        With 1, a progress bar is shown if it takes longer than two seconds.
     embedding : array-like, path or str, optional
         The embedding that the model was fitted with, if there was one, as in its ``fit``.
 
     Returns
     -------
     Taxonomy
-        The model's tree with its :class:`~taxarbor.taxonomy.Stability`, in ``stability``, and with
-        the temperature at which its probabilities match the agreement of the refits.
+        The model's taxonomy with its :class:`~taxarbor.taxonomy.Stability`, in ``stability``,
+        and with the temperature at which its probabilities match the agreement of the refits.
 
     Raises
     ------
     ValueError, TypeError
-        If the model is not fitted, is a tree without its model, or has seen other rows.
+        If the model is not fitted, is a taxonomy without its model, or was fitted to other
+        rows.
 
     Examples
     --------
@@ -98,181 +101,97 @@ def assess(
     >>> taxonomy.stability.suggested, taxonomy.prune(4).tree.n_leaves
     (4, 4)
     """
-    with show_progress("assess", verbose, "refits") as bar:
-        options: Any = {"n_jobs": n_jobs, "random_state": random_state, "embedding": embedding}
-        study = _Study.of(model, X, n_refits, **options, observe=bar or ignore)
-        labels = [model.predict(study.data).astype(np.int32) for model in study.refits]
-        stability = study.compare(labels)
-    encoded = taxonomy = study.taxonomy
-    if taxonomy.encoding is not None:  # the data are what a fit sees
+    options = RefitOptions(n_refits, n_jobs, random_state, verbose)
+    refits, reference = _refit(model, X, embedding, options, "assess")
+    labels = [refit.predict(refits.data).astype(np.int32) for refit in refits.models]
+    with one_blas_thread():
+        stability = compare_nodes(refits, labels, measure_curve(refits, reference))
+    encoded = taxonomy = refits.taxonomy
+    if taxonomy.encoding is not None:
         encoded = encode(taxonomy, taxonomy.encoding)
-    temperature = calibrate(encoded, study.data, labels).temperature
+    temperature = calibrate(encoded, refits.data, labels).temperature
     return replace(taxonomy, temperature=temperature, stability=stability)
 
 
-def suggest(
-    model: Any, X: Any, embedding: Any, *, n_jobs: int | None, random_state: Any, verbose: int
-) -> Curve:
-    """Return how stable the cuts of a fitted model's tree are: one part of an assessment."""
-    with show_progress("how many clusters", verbose, "refits") as bar:
-        options: Any = {"n_jobs": n_jobs, "random_state": random_state, "embedding": embedding}
-        return _Study.of(model, X, 20, **options, observe=bar or ignore).curve()
+class RefitOptions(NamedTuple):
+    """Parameters of :func:`assess`."""
+
+    n_refits: int = N_REFITS
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
 
 
-def most_clusters(n_rows: int) -> int:
-    """Return the largest number of clusters that "auto" considers for so many rows."""
-    return max(min(MAX_LEAVES, n_rows // ROWS_PER_LEAF), 1)
+def measure_cuts(model: Any, X: Any, embedding: Any, options: RefitOptions) -> Curve:
+    """Return how stable each cut of a fitted model's tree is; a part of :func:`assess`."""
+    refits = _refit(model, X, embedding, options, "number of clusters")
+    with one_blas_thread():
+        return measure_curve(*refits)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Study:
-    """A model's tree, and those of its refits.
+def can_refit(tree: Tree) -> bool:
+    """Say whether the rows of a tree can be halved."""
+    return len(_list_rows(tree)) >= MIN_ROWS
 
-    ``rows`` are those that the halves are drawn from and that the coordinates are of; a half
-    holds positions in these. The last of the references is fitted to all reference rows.
+
+def _refit(
+    model: Any, X: Any, embedding: Any, options: RefitOptions, title: str
+) -> tuple[Refits, Refits]:
+    """Fit a model to halves of its rows, and to halves of reference rows without clusters.
+
+    The tree that the latter are compared with is fitted to all reference rows.
     """
+    n_refits = check_count("n_refits", options.n_refits, least=1)
+    n_threads = check_jobs(options.n_jobs)
+    data, taxonomy = _encode_rows(model, X), taxonomy_of(model)
+    rng, rows = check_random_state(options.random_state), _list_rows(taxonomy.tree)
+    n_rows = len(rows)
+    if n_rows > MAX_ROWS:
+        rows = rows[np.sort(rng.choice(n_rows, MAX_ROWS, replace=False))]
+    vectors, weights = _read_embedding(taxonomy, X, embedding), taxonomy.tree.weights
+    vectors = None if vectors is None else vectors[rows]
+    weights = None if weights is None else weights[rows]
+    some, n_half = data[rows], len(rows) // 2
+    halves = [np.sort(rng.choice(len(rows), n_half, replace=False)) for _ in range(n_refits)]
+    with one_blas_thread():
+        points = reduce_wide(some if vectors is None else vectors)
+        coordinates = find_coordinates(points, int(rng.randint(2**31 - 1)))
+        drawn = _draw_reference(coordinates, rng)
+        reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
+    unfitted = _clone_for_half(model, taxonomy, n_half, n_rows)
+    # Reference rows are coordinates: the encoding of a table is not theirs.
+    without_encoder = clone(unfitted)
+    if "encoder" in without_encoder.get_params():
+        without_encoder.set_params(encoder=None)
+    every_row, fewer = np.arange(len(rows)), halves[: -(-n_refits // REFITS_PER_REFERENCE)]
 
-    taxonomy: Taxonomy
-    data: Any
-    rows: IndexArray
-    coordinates: Coordinates
-    halves: list[IndexArray]
-    refits: list[Any]
-    reference: Coordinates
-    references: list[Any]
+    def plan(unfitted: Any, data: Any, embedding: Array | None, half: IndexArray) -> FitTask:
+        model, per_row = clone(unfitted), {"sample_weight": weights, "embedding": embedding}
+        if "random_state" in model.get_params():
+            model.set_params(random_state=int(rng.randint(2**31 - 1)))
 
-    @classmethod
-    def of(
-        cls,
-        model: Any,
-        X: Any,
-        n_refits: int,
-        *,
-        n_jobs: int | None,
-        random_state: Any,
-        embedding: Any,
-        observe: Observer,
-    ) -> Self:
-        """Fit the model again, and to reference rows without clusters."""
-        n_refits, n_threads = check_count("n_refits", n_refits, least=1), check_jobs(n_jobs)
-        taxonomy, data = _check(model, X)
-        rng = check_random_state(random_state)
-        rows = _drawn_from(taxonomy)
-        n = len(rows)
-        if n > MAX_ROWS:
-            rows = rows[np.sort(rng.choice(n, MAX_ROWS, replace=False))]
-        some, size = data[rows], len(rows) // 2
-        weights = None if taxonomy.tree.weights is None else taxonomy.tree.weights[rows]
-        vectors = _read_embedding(taxonomy, X, embedding)
-        points = None if vectors is None else vectors[rows]
-        halves = [np.sort(rng.choice(len(rows), size, replace=False)) for _ in range(n_refits)]
-        with one_blas_thread():
-            likeness = some if points is None else points
-            coordinates = find_coordinates(reduce_wide(likeness), int(rng.randint(2**31 - 1)))
-            drawn = _draw_reference(coordinates, rng)
-            reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
-        own = _unfitted(model, taxonomy, size, n)
-        # Reference rows are coordinates: no table's encoding is theirs.
-        bare = clone(own)
-        if "encoder" in bare.get_params():
-            bare.set_params(encoder=None)
-        parts: list[Any] = [(own, some, points, half) for half in halves]
-        n_references = -(-n_refits // REFITS_PER_REFERENCE)
-        parts += [(bare, drawn, None, half) for half in halves[:n_references]]
-        parts.append((bare, drawn, None, np.arange(len(rows))))
-        tasks = [(*part, weights, int(rng.randint(2**31 - 1))) for part in parts]
-        fitted = _fit_all(tasks, n_threads, observe)
-        refits, references = fitted[:n_refits], fitted[n_refits:]
-        return cls(taxonomy, data, rows, coordinates, halves, refits, reference, references)
+        def fit() -> Any:
+            given = {name: v[half] for name, v in per_row.items() if v is not None}
+            return model.fit(data[half], **given)
 
-    def curve(self) -> Curve:
-        """Return how stable the cuts of the tree are, and those of the reference."""
-        numbers = cut_sizes(self.taxonomy)
-        reference = np.full(len(numbers), np.nan)
-        *others, whole = self.references
-        taxonomy, every_row = whole.taxonomy_, np.arange(len(self.rows))
-        with one_blas_thread():
-            stability = measure_stability(
-                self.taxonomy, self.rows, self._grown(self.refits), self.coordinates
-            )
-            found = measure_stability(taxonomy, every_row, self._grown(others), self.reference)
-        _, at, of = np.intersect1d(
-            numbers, cut_sizes(taxonomy), assume_unique=True, return_indices=True
-        )
-        reference[at] = found[of]
-        return Curve(numbers, stability, reference)
+        return fit
 
-    def _grown(self, models: list[Any]) -> list[tuple[Taxonomy, IndexArray]]:
-        return [(one.taxonomy_, half) for one, half in zip(models, self.halves, strict=False)]
-
-    def compare(self, predicted: list[IndexArray]) -> Stability:
-        """Return what came back, given the predicted leaf of each row in each refit."""
-        taxonomy = self.taxonomy
-        n_recovered, n_separated, rules = np.zeros((3, taxonomy.tree.n_nodes), dtype=np.intp)
-        used = [0 if rule is None else rule.n_features_used for rule in taxonomy.tree.rules]
-        features = [np.zeros(n, dtype=np.intp) for n in used]
-        stayed = np.zeros(taxonomy.tree.n_rows)
-        inside = taxonomy.tree.rows(taxonomy.tree.root)
-        sent, n_left_out = np.zeros((2, taxonomy.tree.n_nodes))
-        Z = self.coordinates.values[:, :-1].astype(np.float64)
-        top = [_top_feature(taxonomy, node) for node in range(taxonomy.tree.n_nodes)]
-        # Which value of a category a rule names may differ; -1 is in no rule.
-        encoding = taxonomy.encoding
-        owner = np.arange(taxonomy.n_features or 0) if encoding is None else encoding.owner
-        owner = np.append(owner, -1)
-        for model, half, labels in zip(self.refits, self.halves, predicted, strict=True):
-            other = model.taxonomy_
-            is_below = _below(other)
-            both = _count_common(taxonomy, other, labels, inside)
-            likeness = both / (both[:, :1] + both[:1] - both)  # the root, first, has all rows
-            match = likeness.argmax(axis=1)
-            back = likeness.max(axis=1) >= MIN_JACCARD
-            n_recovered += back
-            own = np.zeros(len(self.rows), dtype=bool)
-            own[half] = True
-            with one_blas_thread():
-                is_apart = _nodes_apart(
-                    other, labels[self.rows], Z, own, np.unique(match[back])
-                )
-            n_separated += back & is_apart[match]
-            left_out = np.setdiff1d(inside, self.rows[half], assume_unique=True)
-            both = _count_common(taxonomy, other, labels, left_out)
-            n_left_out += both[:, 0]
-            sent += _count_sent(taxonomy, other, likeness, both)
-            home = taxonomy.tree.leaves[taxonomy.tree.labels[inside]]
-            stayed[inside] += back[home] & is_below[labels[inside], match[home]]
-            for node in np.flatnonzero(back).tolist():
-                rule, again = taxonomy.tree.rules[node], other.tree.rules[match[node]]
-                if (
-                    rule is None
-                    or again is None
-                    or not back[list(taxonomy.tree.children(node))].all()
-                ):
-                    continue
-                is_used = np.isin(rule.features, again.features)
-                features[node] += is_used
-                rules[node] += owner[top[node]] in owner[again.features]
-        n_refits = len(self.refits)
-        sent[0] = sent[taxonomy.tree.leaves].sum()
-        unknown = np.full(taxonomy.tree.n_nodes, np.nan)
-        return Stability(
-            n_refits,
-            n_recovered,
-            n_separated,
-            rules,
-            tuple(features),
-            left_out=np.divide(sent, n_left_out, unknown, where=n_left_out > 0.0),
-            rows=stayed / n_refits,
-            curve=self.curve(),
-        )
+    tasks = [plan(unfitted, some, vectors, half) for half in halves]
+    tasks += [plan(without_encoder, drawn, None, half) for half in (*fewer, every_row)]
+    with show_progress(title, options.verbose, "refits") as bar:
+        models = _fit_all(tasks, n_threads, bar or ignore)
+    whole = models.pop()
+    return (
+        Refits(taxonomy, data, rows, coordinates, halves, models[:n_refits]),
+        Refits(whole.taxonomy_, drawn, every_row, reference, fewer, models[n_refits:]),
+    )
 
 
-def _check(model: Any, X: Any) -> tuple[Taxonomy, Any]:
-    """Return the tree of a fitted model and its rows as an array, or say what is wrong."""
+def _encode_rows(model: Any, X: Any) -> Any:
+    """Return the rows of a fitted model as an array of features, or raise InputError."""
     if isinstance(model, Taxonomy):
         raise InputTypeError(
-            "a tree alone cannot be fitted again: pass the model that it came from, whose "
+            "a taxonomy cannot be fitted again: pass the model that it came from, whose "
             "taxonomy_ it is"
         )
     taxonomy = taxonomy_of(model)
@@ -290,14 +209,14 @@ def _check(model: Any, X: Any) -> tuple[Taxonomy, Any]:
             f"{taxonomy.tree.n_rows:,}: pass the same rows, in the same order",
             "X",
         )
-    n = len(_drawn_from(taxonomy))
-    if n < MIN_ROWS:
-        raise InputError(f"has {n} rows, too few to be halved", "X")
-    return taxonomy, data
+    if not can_refit(taxonomy.tree):
+        n_rows = counted(len(_list_rows(taxonomy.tree)), "row")
+        raise InputError(f"has {n_rows} in the tree; refits to halves need {MIN_ROWS}", "X")
+    return data
 
 
 def _read_embedding(taxonomy: Taxonomy, X: Any, embedding: Any) -> Array | None:
-    """Return the vectors that a tree was found in, or raise InputError if they are missing."""
+    """Return the vectors that a model was fitted with, or raise InputError if not given."""
     fitted = (taxonomy.made_by or {}).get("embedding")
     if (embedding is None) == bool(fitted):
         given = f"with one: pass it again, {fitted!r}" if fitted else "without one: pass None"
@@ -308,27 +227,25 @@ def _read_embedding(taxonomy: Taxonomy, X: Any, embedding: Any) -> Array | None:
     return source.sample(source.n_rows, 0).embedding
 
 
-def _drawn_from(taxonomy: Taxonomy) -> IndexArray:
+def _list_rows(tree: Tree) -> IndexArray:
     """Return the rows that halves are drawn from: those in the tree of positive weight."""
-    rows = np.sort(taxonomy.tree.rows(taxonomy.tree.root))
-    return rows if taxonomy.tree.weights is None else rows[taxonomy.tree.weights[rows] > 0.0]
+    rows = np.sort(tree.rows(tree.root))
+    return rows if tree.weights is None else rows[tree.weights[rows] > 0.0]
 
 
-def _unfitted(model: Any, taxonomy: Taxonomy, size: int, n: int) -> Any:
-    """Return an unfitted copy for some of n rows: bounds on leaf sizes shrink in proportion."""
+def _clone_for_half(model: Any, taxonomy: Taxonomy, n_half: int, n_rows: int) -> Any:
+    """Return an unfitted copy for half of the rows: bounds on leaf sizes are in proportion."""
     given = model.get_params()
     changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "noise": 0.0}
     if taxonomy.encoding is not None:  # all are fitted to the same features
         changed["encoder"] = taxonomy.encoding
     n_clusters = given.get("n_clusters")
     if n_clusters is not None:
-        n_most = max(size // 2, 1)
-        changed["n_clusters"] = min(
-            taxonomy.tree.n_leaves if n_clusters == "auto" else n_clusters, n_most
-        )
+        n_leaves = taxonomy.tree.n_leaves if n_clusters == "auto" else n_clusters
+        changed["n_clusters"] = min(n_leaves, max(n_half // 2, 1))
     for name in ("min_leaf_size", "max_leaf_size"):
         if given.get(name) is not None:
-            changed[name] = max(round(size / n * given[name]), 1)
+            changed[name] = max(round(n_half / n_rows * given[name]), 1)
     known = {name: value for name, value in changed.items() if name in given}
     return clone(model).set_params(**known)
 
@@ -343,98 +260,16 @@ def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Arr
     return np.asarray(drawn @ directions.T, dtype=coordinates.dtype)
 
 
-def _fit_all(
-    tasks: list[tuple[Any, Any, Array | None, IndexArray, Array | None, int]],
-    n_threads: int,
-    observe: Observer,
-) -> list[Any]:
-    """Return models fitted to rows of some data, with their vectors, weights and seed."""
-
-    def fit(task: tuple[Any, Any, Array | None, IndexArray, Array | None, int]) -> Any:
-        model, data, points, rows, weights, seed = task
-        fresh = clone(model)
-        if "random_state" in fresh.get_params():
-            fresh.set_params(random_state=seed)
-        given = {"sample_weight": weights, "embedding": points}
-        own = {name: values[rows] for name, values in given.items() if values is not None}
-        return fresh.fit(data[rows], **own)
-
-    done: list[Any] = []
+def _fit_all(tasks: list[FitTask], n_threads: int, observe: Observer) -> list[Any]:
+    """Return the fitted models, in the order of their tasks."""
+    models: list[Any] = []
     with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
         warnings.simplefilter("ignore")
         try:
-            for model in pool.map(fit, tasks) if n_threads > 1 else map(fit, tasks):
-                done.append(model)
-                observe(GrowthEvent(len(done), len(tasks), len(done)))
+            for model in (pool.map if n_threads > 1 else map)(lambda fit: fit(), tasks):
+                models.append(model)
+                observe(GrowthEvent(len(models), len(tasks), len(models)))
         except BaseException:  # Ctrl-C: refits that wait are not begun
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return done
-
-
-def _count_common(
-    taxonomy: Taxonomy, other: Taxonomy, labels: IndexArray, rows: IndexArray
-) -> Array:
-    """Return the weight of those of some rows that are in each node of two trees.
-
-    ``labels`` are the leaves of all rows in the other tree.
-    """
-    counts = np.zeros((taxonomy.tree.n_leaves, other.tree.n_leaves))
-    weights = 1.0 if taxonomy.tree.weights is None else taxonomy.tree.weights[rows]
-    np.add.at(counts, (taxonomy.tree.labels[rows], labels[rows]), weights)
-    return np.asarray(_below(taxonomy).T.astype(np.float64) @ counts @ _below(other))
-
-
-def _count_sent(taxonomy: Taxonomy, other: Taxonomy, likeness: Array, both: Array) -> Array:
-    """Return the weight of the rows of each node that are in the matching node, too.
-
-    Only the root matches the root, which has all rows. Leaves are matched one to one, so that
-    their Jaccard indices add up to the most.
-    """
-    from scipy.optimize import linear_sum_assignment  # late: it takes long to load
-
-    sent = np.zeros(taxonomy.tree.n_nodes)
-    if other.tree.n_nodes > 1:
-        match = 1 + likeness[:, 1:].argmax(axis=1)
-        sent = both[np.arange(taxonomy.tree.n_nodes), match]
-    pairs = likeness[np.ix_(taxonomy.tree.leaves, other.tree.leaves)]
-    mine, theirs = linear_sum_assignment(pairs, maximize=True)
-    sent[taxonomy.tree.leaves] = 0.0
-    sent[taxonomy.tree.leaves[mine]] = both[
-        taxonomy.tree.leaves[mine], other.tree.leaves[theirs]
-    ]
-    return sent
-
-
-def _below(taxonomy: Taxonomy) -> NDArray[np.bool_]:
-    """Return which leaves, in their order, are below which nodes."""
-    first = taxonomy.tree.start[taxonomy.tree.leaves][:, None]
-    return (taxonomy.tree.start <= first) & (first < taxonomy.tree.stop)
-
-
-def _nodes_apart(
-    taxonomy: Taxonomy,
-    labels: IndexArray,
-    Z: Array,
-    is_own: NDArray[np.bool_],
-    nodes: IndexArray,
-) -> NDArray[np.bool_]:
-    """Return which of these nodes are apart from their siblings; False for all others."""
-    found = np.zeros(taxonomy.tree.n_nodes, dtype=bool)
-    found[0] = True
-    is_below = _below(taxonomy)
-    for parent in np.unique(taxonomy.tree.parents[nodes[nodes > 0]]).tolist():
-        children = list(taxonomy.tree.children(parent))
-        rows = np.flatnonzero(is_below[labels, parent])
-        child = is_below[labels[rows]][:, children].argmax(axis=1)
-        wanted = np.isin(children, nodes)
-        found[children] = find_apart(Z[rows], child, is_own[rows], wanted)
-    return found
-
-
-def _top_feature(taxonomy: Taxonomy, node: int) -> int:
-    """Return the feature with the largest share in a node's rule, -1 where there is none."""
-    for child in taxonomy.tree.children(node):
-        for reason in taxonomy.reasons(child, 1):
-            return reason.feature
-    return -1
+    return models

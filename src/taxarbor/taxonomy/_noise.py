@@ -123,7 +123,23 @@ class NoiseModel:
         return rows.distances(labels, self.centers, factors, filling)
 
 
-def find_noise_model(
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class OutlierScorer:
+    """The noise model of a fit, with the center of each leaf of its tree, -1 for none."""
+
+    model: NoiseModel
+    center_of: NDArray[np.int32]
+
+    def score_rows(
+        self, taxonomy: "Taxonomy", X: Any, labels: IndexArray, *, n_threads: int = 1
+    ) -> Array:
+        """Return the outlier scores of rows, given the positions of their leaves."""
+        nearest = np.append(self.center_of, np.int32(-1))[labels]  # noise, -1, has none
+        return self.model.score_rows(X, fills_of(taxonomy), nearest, n_threads=n_threads)
+
+
+def fit_noise_model(
     taxonomy: "Taxonomy",
     X: Any,
     labels: IndexArray,
@@ -132,8 +148,8 @@ def find_noise_model(
     counts_for_noise: IndexArray | None = None,
     scale: Array | None = None,
     noise: float = 0.0,
-) -> tuple[NoiseModel, NDArray[np.int32]]:
-    """Return what is usual for the rows of a tree; and the center of each leaf, -1 for none.
+) -> OutlierScorer:
+    """Return how far the rows of a tree usually are from the means of its leaves.
 
     Parameters
     ----------
@@ -172,7 +188,7 @@ def find_noise_model(
         scores = model._least_scores(X, None, np.arange(len(labels)), 1)
         rows = np.ones(len(labels)) if counts_for_noise is None else counts_for_noise
         model = replace(model, limit=_limit(scores, rows.astype(np.float64), noise))
-    return model, center_of
+    return OutlierScorer(model, center_of)
 
 
 def _limit(scores: Array, weights: Array, noise: float) -> float:
@@ -185,20 +201,6 @@ def _limit(scores: Array, weights: Array, noise: float) -> float:
     return float((last + higher[0]) / 2.0) if len(higher) and last + higher[0] > 0 else np.inf
 
 
-def score_rows(
-    taxonomy: "Taxonomy",
-    model: NoiseModel,
-    center_of: NDArray[np.int32],
-    X: Any,
-    labels: IndexArray,
-    *,
-    n_threads: int = 1,
-) -> Array:
-    """Return the outlier scores of rows, given their leaves and the center of each leaf."""
-    nearest = np.append(center_of, np.int32(-1))[labels]  # noise, -1, has none
-    return model.score_rows(X, fills_of(taxonomy), nearest, n_threads=n_threads)
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RouteBlock:
@@ -209,16 +211,16 @@ class RouteBlock:
     """
 
     taxonomy: "Taxonomy"
-    model: NoiseModel
-    center_of: NDArray[np.int32]
+    scorer: OutlierScorer
     weights: NDArray[np.int64] | None
     n_threads: int
 
     def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
         expanded, size = read_rows(table, self.taxonomy), self.taxonomy.tree.n_leaves + 1
         labels = route(self.taxonomy, expanded, n_threads=self.n_threads)
-        own = self.taxonomy, self.model, self.center_of, expanded.data, labels
-        scores = score_rows(*own, n_threads=self.n_threads)
+        scores = self.scorer.score_rows(
+            self.taxonomy, expanded.data, labels, n_threads=self.n_threads
+        )
         sizes = np.zeros((2, size), dtype=np.int64)
         sizes[0] = np.bincount(labels + 1, minlength=size)
         if self.weights is not None:

@@ -23,17 +23,24 @@ if TYPE_CHECKING:
 
 def route(taxonomy: "Taxonomy", X: ArrayLike | Expanded, *, n_threads: int = 1) -> IndexArray:
     """Return the leaves of rows, -1 for noise; see :meth:`Taxonomy.predict`."""
-    expanded, noise_model = read_rows(X, taxonomy), taxonomy.noise_model
-    labels = send(taxonomy, expanded, n_threads=n_threads)
-    if noise_model is not None and len(labels):
-        data = expanded.data
-        is_noise = noise_model.find_noise(data, fills_of(taxonomy), n_threads=n_threads)
-        empty = empty_rows(expanded.gaps)
-        if empty is None and isinstance(data, np.ndarray):
-            empty = np.zeros(len(labels), dtype=bool)
-            empty[is_noise] = np.isnan(data[is_noise]).all(axis=1)
-        labels[is_noise if empty is None else is_noise & ~empty] = -1
-    return labels
+    rows = read_rows(X, taxonomy)
+    labels = send(taxonomy, rows, n_threads=n_threads)
+    return mark_noise(taxonomy, rows, labels, n_threads=n_threads)
+
+
+def mark_noise(
+    taxonomy: "Taxonomy", rows: Expanded, labels: IndexArray, *, n_threads: int = 1
+) -> IndexArray:
+    """Return the leaves of rows with -1 for noise; rows without any value are none."""
+    if taxonomy.noise_model is None or not len(labels):
+        return labels
+    data, fill = rows.data, fills_of(taxonomy)
+    is_noise = taxonomy.noise_model.find_noise(data, fill, n_threads=n_threads)
+    empty = empty_rows(rows.gaps)
+    if empty is None and isinstance(data, np.ndarray):
+        empty = np.zeros(len(labels), dtype=bool)
+        empty[is_noise] = np.isnan(data[is_noise]).all(axis=1)
+    return np.where(is_noise if empty is None else is_noise & ~empty, -1, labels)
 
 
 def send(taxonomy: "Taxonomy", X: ArrayLike | Expanded, *, n_threads: int = 1) -> IndexArray:

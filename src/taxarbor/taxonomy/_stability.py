@@ -1,4 +1,4 @@
-"""How stable a taxonomy is: which clusters recurred when it was refitted to other rows."""
+"""Stability of a taxonomy: the clusters that were recovered in refits to parts of its rows."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
@@ -15,14 +15,14 @@ MIN_JACCARD = 0.75
 those in either."""
 
 MIN_STABLE_SHARE = 0.5
-"""Share of the refits in which a stable cluster comes back, apart from others."""
+"""Share of the refits in which a stable cluster is recovered, separated from others."""
 
 
 class Curve(NamedTuple):
-    """How stable the cut into each number of clusters is; all of one length.
+    """The stability of the cut into each number of clusters; arrays of one length.
 
-    ``stability`` is that of its least stable cluster, the share of refits in which it came
-    back, apart from others; ``reference`` the same of rows without clusters, or NaN.
+    ``stability`` is the share of refits in which its least stable cluster was recovered,
+    separated from others; ``reference`` the same for rows without clusters, or NaN.
     """
 
     n_clusters: IndexArray
@@ -33,20 +33,21 @@ class Curve(NamedTuple):
     def suggested(self) -> int:
         """The largest number whose clusters are all stable.
 
-        They came back, apart from others, in half of the refits at least, and more often than
-        in rows without clusters.
+        They were recovered, separated from others, in at least half of the refits, and more
+        often than in rows without clusters.
         """
         # NaN where there is no reference: a comparison with it is false.
         is_stable = (self.stability >= MIN_STABLE_SHARE) & ~(self.stability <= self.reference)
         return int(self.n_clusters[is_stable].max(initial=1))
 
     def verdict(self) -> str:
-        """Return what is to be said of the number of clusters, in a plain sentence."""
+        """Return a sentence on the number of clusters."""
         suggested = self.suggested
         if suggested == 1:
             return (
-                "no clusters found: in no cut of the tree do all clusters come back with gaps "
-                "between them, in most refits; there may be none, or too few rows to tell"
+                "no clusters found: no cut of the tree has clusters that are all recovered, "
+                "with gaps between them, in most refits; there may be none, or too few rows "
+                "to tell"
             )
         more = "; there may be more, as the tree ends there"
         is_all = suggested == self.n_clusters[-1]
@@ -56,32 +57,33 @@ class Curve(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Stability:
-    """What came back when a model was fitted again to parts of its rows.
+    """How often the clusters of a model were recovered when it was refitted to half its rows.
 
     Attributes
     ----------
     n_refits : int
-        How many times it was.
+        Number of refits.
     n_recovered : int array of shape (n_nodes,)
-        In how many refits the cluster of the node came back.
+        In how many refits the cluster of the node was recovered: a node of the refit has a
+        Jaccard index of at least 0.75 with it.
     n_separated : int array of shape (n_nodes,)
-        In how many it came back, and rows that the refit had not seen left a gap between it
-        and its siblings. What is cut out of the middle of a cloud may come back again and
-        again, but without a gap.
+        In how many it was recovered, and rows that the refit had not seen left a gap between
+        it and its siblings. A part of one cloud may be recovered again and again, but without
+        a gap.
     n_rule_recovered : int array of shape (n_nodes,)
-        In how many the node and its children came back, and the rule with the feature that
-        does most for it.
+        In how many the node and its children were recovered, and the rule used the feature
+        with the largest share in the node's rule.
     n_feature_recovered : tuple of int arrays
         The same of each feature: per node, in the order of ``rules[node].features``.
     left_out : array of shape (n_nodes,)
-        Of the rows of the node that a refit was not fitted to, the share that the refit sends
-        to the matching node: the most similar one or, for leaves, their partner when leaves
-        are matched one to one. NaN where no row was left out. The first entry, the root's, is
-        the share of all rows left out that are sent to the matching leaf.
+        Share of the node's rows left out of a refit that the refit sends to the matching node:
+        the most similar one or, for leaves, their partner when leaves are matched one to one.
+        NaN where no row was left out. The first entry, the root's, is the share of all rows
+        left out that are sent to the matching leaf.
     rows : array of shape (n_rows,)
-        The share of refits that put the row into the cluster that it is in.
+        The share of refits that put the row into the same cluster.
     curve : Curve
-        How stable the tree is when it is cut into each number of clusters.
+        The stability of the cut into each number of clusters.
 
     Examples
     --------
@@ -91,7 +93,7 @@ class Stability:
     >>> model = Taxarbor(6, random_state=0).fit(planted.X)
     >>> stability = assess(model, planted.X, n_refits=5).stability
     >>> stability.suggested, stability.describe(1)
-    (4, 'came back in 5 of 5 refits')
+    (4, 'recovered in 5 of 5 refits')
     """
 
     n_refits: int
@@ -110,7 +112,7 @@ class Stability:
 
     @property
     def is_stable(self) -> NDArray[np.bool_]:
-        """Whether each node's cluster came back, apart from others, in most of the refits."""
+        """Whether each node's cluster was recovered, separated, in at least half the refits."""
         return self.n_separated >= MIN_STABLE_SHARE * self.n_refits
 
     @property
@@ -119,15 +121,15 @@ class Stability:
         return self.curve.suggested
 
     def describe(self, node: int) -> str:
-        """Return ``came back in 18 of 20 refits``, and where there was no gap beside it."""
-        text = f"came back in {self.n_recovered[node]} of {self.n_refits} refits"
+        """Return ``recovered in 18 of 20 refits``, and how many of them were without a gap."""
+        text = f"recovered in {self.n_recovered[node]} of {self.n_refits} refits"
         n_without = int(self.n_recovered[node] - self.n_separated[node])
         if n_without and n_without == self.n_recovered[node]:
             return f"{text}, always without a gap"
         return f"{text}, in {n_without} of them without a gap" if n_without else text
 
     def describe_left_out(self) -> str:
-        """Return in a sentence what refits do with the rows that they were not fitted to."""
+        """Return a sentence on the rows left out of refits."""
         return (
             f"In refits to half of the rows, {100.0 * self.left_out[0]:.0f} % of the rows left "
             "out go where the tree fitted with them puts them."
@@ -159,7 +161,7 @@ class Stability:
     def take(
         self, nodes: IndexArray, is_inner: NDArray[np.bool_], node_weights: Array
     ) -> "Stability":
-        """Return the trust of a pruned tree, of these nodes, with the weights of their rows.
+        """Return the stability of a pruned tree of these nodes, with the weights of their rows.
 
         Its share of rows left out is then the mean over its leaves.
         """
@@ -176,7 +178,8 @@ class Stability:
             n_separated=self.n_separated[nodes],
             n_rule_recovered=np.where(is_inner, self.n_rule_recovered[nodes], 0),
             n_feature_recovered=tuple(
-                own if inner else none for own, inner in zip(features, is_inner, strict=True)
+                counts if inner else none
+                for counts, inner in zip(features, is_inner, strict=True)
             ),
             left_out=left_out,
             rows=self.rows,

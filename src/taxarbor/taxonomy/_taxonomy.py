@@ -239,7 +239,7 @@ class Taxonomy:
 
         Sizes, means and shares of missing values are then those of these rows; the rows of the
         fit have the same sizes again, unless bounds on sizes kept some of them from where the
-        rules send them. What else is known of the tree stays, but for its trust.
+        rules send them. What else is known of the tree stays, but for its stability.
 
         Parameters
         ----------
@@ -336,7 +336,7 @@ class Taxonomy:
         to the node: ``node 4: 12 rows, age at most 41.5 [c2]`` where one feature decides,
         ``higher age, lower height`` where several do. Where a rule looks further down than the
         children of its node, ``(its rule chooses among 12 clusters by 40 features)``. Once the
-        tree was assessed, ``(came back in 18 of 20 refits)``.
+        tree was assessed, ``(recovered in 18 of 20 refits)``.
         """
         return _text.to_text(self, max_depth, n_top, max_nodes)
 

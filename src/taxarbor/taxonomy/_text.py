@@ -107,7 +107,7 @@ def _phrase_categories(reason: "Reason", name: str, is_plain: bool, longest: int
 
 
 def describe_stability(taxonomy: "Taxonomy", node: int) -> str:
-    """Return ``came back in 18 of 20 refits``; "" for the root and what was not assessed."""
+    """Return ``recovered in 18 of 20 refits``; "" for the root and what was not assessed."""
     stability = taxonomy.stability
     return "" if stability is None or node == taxonomy.tree.root else stability.describe(node)
 

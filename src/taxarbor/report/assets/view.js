@@ -77,7 +77,7 @@ function showKey(isWhole = false) {
   const key = byId("key");
   key.hidden = shade === "none";
   if (shade === "stability") {
-    const refits = data.stability.n_refits, texts = ["came back in", `0 of ${refits} refits`, `${refits} of ${refits}`].map((text) => html("span", {}, text));
+    const refits = data.stability.n_refits, texts = ["recovered in", `0 of ${refits} refits`, `${refits} of ${refits}`].map((text) => html("span", {}, text));
     key.replaceChildren(...texts.slice(0, 2), html("i", { class: "ramp" }), texts[2]);
     return;
   }

@@ -1,0 +1,345 @@
+r"""Compare a tree with those of its refits: recovery and separation of nodes and of cuts.
+
+A plane through the middle of a single cloud is found again and again: a recovered cluster need
+not be one. So a gap must lie between it and its nearest neighbour, which is tested on rows that
+the refit has not seen. Two clusters are projected on the direction that separates them best,
+and three windows of one width are chosen by the rows of the refit: the emptiest place between
+the two, M, and the fullest on either side, L and R. If the density has one peak only, wherever
+it is, then it is at M at least as high as at L or at R. So the counts n of unseen rows in them
+have, for one side or the other,
+
+    n_M ~ Binomial(n_M + n_side, p),   p >= 1/2,
+
+and there is a gap where that is unlikely for both. The null hypothesis is thus every unimodal
+distribution: bell-shaped or flat, correlated, skewed, heavy-tailed or bounded.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve
+from scipy.special import bdtr
+
+from taxarbor._types import Array, IndexArray
+from taxarbor.clusters import Coordinates
+from taxarbor.clusters._leaves import Leaves, compete
+from taxarbor.taxonomy import Stability, Taxonomy
+from taxarbor.taxonomy._probabilities import jaccard
+from taxarbor.taxonomy._stability import MIN_JACCARD, Curve
+from taxarbor.tree import Tree
+
+MAX_CONSECUTIVE, CUT_RATIO = 50, 1.1
+"""Up to how many clusters each cut is measured, and the ratio of one to the next beyond."""
+
+ALPHA = 0.05
+"""Level of the test for a gap, in one refit."""
+
+WINDOW = 1 / 3
+"""Width of a window, in units of the distance of the two medians."""
+
+N_WINDOWS = 21
+"""Windows that are tried at each place."""
+
+TINY = 1e-12
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Refits:
+    """A taxonomy, and refits of its model to parts of its rows.
+
+    Attributes
+    ----------
+    taxonomy : Taxonomy
+        The tree that those of the refits are compared with.
+    data : array or CSR matrix
+        All of its rows, as models are fitted to them.
+    rows : int array
+        The rows that halves are drawn from, and that the coordinates are of.
+    halves : list of int arrays
+        The rows that each refit has seen, as positions in ``rows``.
+    models : list of estimators
+        The refits.
+    """
+
+    taxonomy: Taxonomy
+    data: Any
+    rows: IndexArray
+    coordinates: Coordinates
+    halves: list[IndexArray]
+    models: list[Any]
+
+    def __iter__(self) -> Iterator[tuple[Tree, IndexArray, NDArray[np.bool_]]]:
+        """Yield the tree of each refit, the positions that it has seen, and these as a mask."""
+        for model, half in zip(self.models, self.halves, strict=True):
+            is_seen = np.zeros(len(self.rows), dtype=bool)
+            is_seen[half] = True
+            yield model.taxonomy_.tree, half, is_seen
+
+    @property
+    def points(self) -> Array:
+        """The coordinates as float64, without the constant one."""
+        return self.coordinates.values[:, :-1].astype(np.float64)
+
+
+def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Stability:
+    """Return the stability of each node, given the leaf of each row in each refit."""
+    taxonomy, tree, Z = refits.taxonomy, refits.taxonomy.tree, refits.points
+    n_recovered, n_separated, n_rule_recovered = np.zeros((3, tree.n_nodes), dtype=np.intp)
+    n_used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
+    n_feature_recovered = tuple(np.zeros(n, dtype=np.intp) for n in n_used)
+    n_matched, n_left_out = np.zeros((2, tree.n_nodes))
+    same_cluster, inside = np.zeros(tree.n_rows), tree.rows(tree.root)
+    leaf = tree.leaves[tree.labels[inside]]
+    top = [_find_top_feature(taxonomy, node) for node in range(tree.n_nodes)]
+    # The values of a category are one column; -1, which is in no rule, has none.
+    encoding = taxonomy.encoding
+    owner = np.arange(taxonomy.n_features or 0) if encoding is None else encoding.owner
+    owner = np.append(owner, -1)
+    for (other, half, is_seen), leaves in zip(refits, labels, strict=True):
+        common = _count_common(tree, other, leaves, inside)
+        index = common / (common[:, :1] + common[:1] - common)  # the root, first, has all rows
+        match, is_recovered = index.argmax(axis=1), index.max(axis=1) >= MIN_JACCARD
+        n_recovered += is_recovered
+        is_separated = _find_separated_nodes(
+            other, leaves[refits.rows], Z, is_seen, np.unique(match[is_recovered])
+        )
+        n_separated += is_recovered & is_separated[match]
+        left_out = np.setdiff1d(inside, refits.rows[half], assume_unique=True)
+        common = _count_common(tree, other, leaves, left_out)
+        n_left_out += common[:, 0]
+        n_matched += _count_matched(tree, other, index, common)
+        is_inside = _are_below(other)[leaves[inside], match[leaf]]
+        same_cluster[inside] += is_recovered[leaf] & is_inside
+        for node in np.flatnonzero(is_recovered).tolist():
+            rule, again = tree.rules[node], other.rules[match[node]]
+            if rule is None or again is None:
+                continue
+            if is_recovered[list(tree.children(node))].all():
+                n_feature_recovered[node][:] += np.isin(rule.features, again.features)
+                n_rule_recovered[node] += owner[top[node]] in owner[again.features]
+    n_matched[0] = n_matched[tree.leaves].sum()
+    unknown = np.full(tree.n_nodes, np.nan)
+    return Stability(
+        len(refits.models),
+        n_recovered,
+        n_separated,
+        n_rule_recovered,
+        n_feature_recovered,
+        left_out=np.divide(n_matched, n_left_out, unknown, where=n_left_out > 0.0),
+        rows=same_cluster / len(refits.models),
+        curve=curve,
+    )
+
+
+def measure_curve(refits: Refits, reference: Refits) -> Curve:
+    """Return the stability of the cuts of a tree, and of those of a reference tree."""
+    n_clusters, others = _list_cuts(refits.taxonomy.tree), _list_cuts(reference.taxonomy.tree)
+    in_reference = np.full(len(n_clusters), np.nan)
+    _, at, of = np.intersect1d(n_clusters, others, assume_unique=True, return_indices=True)
+    stability = _measure_cuts(refits, n_clusters)
+    in_reference[at] = _measure_cuts(reference, others)[of]
+    return Curve(n_clusters, stability, in_reference)
+
+
+def _list_cuts(tree: Tree) -> IndexArray:
+    """Return numbers of clusters that a tree can be cut into: all small ones, some large ones.
+
+    They begin with 1 and end with the number of leaves.
+    """
+    n_added = np.bincount(tree.birth)[1:] - 1
+    sizes = [1]
+    for size in (1 + np.cumsum(n_added, dtype=np.intp)).tolist():
+        if size <= MAX_CONSECUTIVE or size >= CUT_RATIO * sizes[-1] or size == tree.n_leaves:
+            sizes.append(size)
+    return np.array(sizes)
+
+
+def _measure_cuts(refits: Refits, sizes: IndexArray) -> Array:
+    """Return the share of refits in which the least stable cluster of each cut is recovered.
+
+    Cut to fewer clusters than it was grown to, a tree may have a cluster in pieces, which an
+    early split went through. So the clusters of each cut compete for the rows first, as leaves
+    do at the end of a fit to that number of clusters.
+    """
+    Z, every_row = refits.points, np.arange(len(refits.rows))
+    shares = [1.0]
+    for n_clusters in sizes[1:].tolist():
+        cut = refits.taxonomy.tree.cut(n_clusters)[refits.rows]
+        labels = _reassign(refits.coordinates, cut, every_row)
+        n_recovered = np.zeros(int(labels.max()) + 1, dtype=np.intp)
+        for tree, half, is_seen in refits:
+            cut = tree.cut(min(n_clusters, tree.n_leaves))
+            others = _reassign(refits.coordinates, cut, half)
+            index = jaccard(labels, others)
+            match, is_recovered = index.argmax(axis=1), index.max(axis=1) >= MIN_JACCARD
+            is_tested = np.zeros(index.shape[1], dtype=bool)
+            is_tested[match[is_recovered]] = True
+            if is_recovered.any():
+                is_recovered &= find_separated(Z, others, is_seen, is_tested)[match]
+            n_recovered += is_recovered
+        shares.append(float(n_recovered.min()) / len(refits.models))
+    return np.array(shares)
+
+
+def _reassign(coordinates: Coordinates, labels: IndexArray, rows: IndexArray) -> IndexArray:
+    """Let clusters of some rows compete for all rows; return the cluster of each row."""
+    labels = np.unique(labels, return_inverse=True)[1]
+    K = int(labels.max()) + 1
+    if K == 1:
+        return np.zeros(coordinates.n_rows, dtype=np.intp)
+    some = coordinates.take(rows)
+    _, model = compete(Leaves.of(labels.astype(np.int32), K, some), some)
+    scores = coordinates.values[:, :-1] @ model.weights.T + model.offsets
+    return np.unique(scores.argmax(axis=1), return_inverse=True)[1]
+
+
+def _count_common(tree: Tree, other: Tree, labels: IndexArray, rows: IndexArray) -> Array:
+    """Return the weight of those of some rows that are in each node of two trees.
+
+    ``labels`` are the leaves of all rows in the other tree.
+    """
+    counts = np.zeros((tree.n_leaves, other.n_leaves))
+    weights = 1.0 if tree.weights is None else tree.weights[rows]
+    np.add.at(counts, (tree.labels[rows], labels[rows]), weights)
+    return np.asarray(_are_below(tree).T.astype(np.float64) @ counts @ _are_below(other))
+
+
+def _count_matched(tree: Tree, other: Tree, index: Array, common: Array) -> Array:
+    """Return the weight of the rows of each node that are in the matching node, too.
+
+    Only the root matches the root, which has all rows. Leaves are matched one to one, so that
+    the sum of their Jaccard indices is as large as possible.
+    """
+    from scipy.optimize import linear_sum_assignment  # late: it takes long to load
+
+    weights = np.zeros(tree.n_nodes)
+    if other.n_nodes > 1:
+        match = 1 + index[:, 1:].argmax(axis=1)
+        weights = common[np.arange(tree.n_nodes), match]
+    of, to = linear_sum_assignment(index[np.ix_(tree.leaves, other.leaves)], maximize=True)
+    weights[tree.leaves] = 0.0
+    weights[tree.leaves[of]] = common[tree.leaves[of], other.leaves[to]]
+    return weights
+
+
+def _are_below(tree: Tree) -> NDArray[np.bool_]:
+    """Return which leaves, in their order, are below which nodes."""
+    first = tree.start[tree.leaves][:, None]
+    return (tree.start <= first) & (first < tree.stop)
+
+
+def _find_top_feature(taxonomy: Taxonomy, node: int) -> int:
+    """Return the feature with the largest share in a node's rule, -1 where there is none."""
+    for child in taxonomy.tree.children(node):
+        for reason in taxonomy.reasons(child, 1):
+            return reason.feature
+    return -1
+
+
+def _find_separated_nodes(
+    tree: Tree, labels: IndexArray, Z: Array, is_seen: NDArray[np.bool_], nodes: IndexArray
+) -> NDArray[np.bool_]:
+    """Return which of these nodes are separated from their siblings; False for all others."""
+    is_separated = np.zeros(tree.n_nodes, dtype=bool)
+    is_separated[0] = True
+    is_below = _are_below(tree)
+    for parent in np.unique(tree.parents[nodes[nodes > 0]]).tolist():
+        children = list(tree.children(parent))
+        rows = np.flatnonzero(is_below[labels, parent])
+        child = is_below[labels[rows]][:, children].argmax(axis=1)
+        is_tested = np.isin(children, nodes)
+        is_separated[children] = find_separated(Z[rows], child, is_seen[rows], is_tested)
+    return is_separated
+
+
+def find_separated(
+    Z: Array, labels: IndexArray, is_seen: NDArray[np.bool_], is_tested: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return of clusters whether a gap lies between each and the one nearest to it.
+
+    Parameters
+    ----------
+    Z : array of shape (n_rows, n_coordinates)
+        The rows.
+    labels : int array of shape (n_rows,)
+        Their clusters, 0, 1, ...
+    is_seen : bool array of shape (n_rows,)
+        Which of them the clusters were found by; the others test them.
+    is_tested : bool array of shape (n_clusters,)
+        Which clusters to test; the others count as not separated.
+    """
+    K = len(is_tested)
+    if K == 1:
+        return np.ones(1, dtype=bool)
+    seen, unseen = _list_members(labels, K, is_seen), _list_members(labels, K, ~is_seen)
+    is_separated = np.zeros(K, dtype=bool)
+    large = np.flatnonzero([len(rows) > 1 for rows in seen])
+    if len(large) < 2:
+        return is_separated
+    means = np.stack([Z[seen[k]].mean(axis=0) for k in large])
+    weights = _find_discriminants(Z, [seen[k] for k in large], means)
+    products = weights @ means.T
+    squares = np.diag(products)
+    distances = squares[:, None] + squares - products - products.T
+    np.fill_diagonal(distances, np.inf)
+    tested: dict[tuple[int, int], bool] = {}
+    for a, b in enumerate(distances.argmin(axis=1).tolist()):
+        if not is_tested[large[a]]:
+            continue
+        if (b, a) not in tested:
+            direction = weights[b] - weights[a]
+            left, right = Z[seen[large[a]]] @ direction, Z[seen[large[b]]] @ direction
+            rest = np.concatenate([unseen[large[a]], unseen[large[b]]])
+            tested[a, b] = tested[b, a] = has_gap(left, right, Z[rest] @ direction)
+        is_separated[large[a]] = tested[a, b]
+    return is_separated
+
+
+def has_gap(left: Array, right: Array, unseen: Array) -> bool:
+    """Say whether unseen rows leave a gap between two clusters, projected on a line."""
+    low, high = float(np.median(left)), float(np.median(right))
+    distance = high - low
+    if not distance > 0.0:
+        return False
+    seen, width = np.sort(np.concatenate([left, right])), WINDOW * distance
+    between = np.linspace(low, high, N_WINDOWS)
+    emptiest = np.flatnonzero((counts := _count_in(seen, between, width)) == counts.min())
+    middle = between[emptiest[len(emptiest) // 2]]
+    lefts = np.linspace(low - distance / 2, middle - width, N_WINDOWS)
+    rights = np.linspace(middle + width, high + distance / 2, N_WINDOWS)
+    fullest = (places[_count_in(seen, places, width).argmax()] for places in (lefts, rights))
+    windows = np.array([middle, *fullest])
+    n_middle, *n_sides = _count_in(np.sort(unseen), windows, width).tolist()
+    return bool(bdtr(n_middle, n_middle + min(n_sides), 0.5) <= ALPHA)
+
+
+def _list_members(labels: IndexArray, K: int, chosen: NDArray[np.bool_]) -> list[IndexArray]:
+    """Return the chosen rows of each cluster."""
+    rows = np.flatnonzero(chosen)
+    rows = rows[np.argsort(labels[rows], kind="stable")]
+    ends = np.cumsum(np.bincount(labels[rows], minlength=K))
+    return np.split(rows, ends[:-1])
+
+
+def _find_discriminants(Z: Array, members: list[IndexArray], means: Array) -> Array:
+    """Return the means in the metric of the scatter within clusters, as leaves compete in it.
+
+    The difference of two is the direction that separates them best.
+    """
+    within = np.zeros((Z.shape[1], Z.shape[1]))
+    for rows, mean in zip(members, means, strict=True):
+        centered = Z[rows] - mean
+        within += centered.T @ centered
+    within /= sum(map(len, members))
+    within[np.diag_indices(len(within))] += np.trace(within) / len(within) + TINY
+    return np.asarray(solve(within, means.T, assume_a="pos").T)
+
+
+def _count_in(ordered: Array, places: Array, width: float) -> IndexArray:
+    """Count the values in a window around each place."""
+    first = np.searchsorted(ordered, places - width / 2, side="left")
+    return np.asarray(np.searchsorted(ordered, places + width / 2, side="right") - first)
