@@ -17,7 +17,8 @@ from taxarbor.clusters._leaves import link_leaves
 from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
-from taxarbor.rules._candidates import Moments, find_planes, remove_columns
+from taxarbor.rules._discriminant import Moments, remove_columns
+from taxarbor.rules._rules import find_planes
 from taxarbor.rules._sample import MAX_CANDIDATES, draw_rule_sample
 from taxarbor.split._gap import GapSplitter
 from taxarbor.tree._routing import place_rows

@@ -13,7 +13,7 @@ from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters, find_density
 from taxarbor.rows._rows import Features
-from taxarbor.rules._candidates import SHRINKAGE, sort_falling
+from taxarbor.rules._discriminant import SHRINKAGE, sort_falling
 from taxarbor.tree._routing import sum_by_label
 
 RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
