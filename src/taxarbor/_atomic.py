@@ -17,10 +17,10 @@ def write_atomically(
     It is written beside the target, under another name. Whatever goes wrong, an interrupt
     included, the target stays as it was, and the other file is removed.
     """
-    target = Path(os.path.realpath(path))  # through a link, not over it
+    target = Path(os.path.realpath(path))  # a link stays a link
     draft = target.with_name(f".taxarbor-{secrets.token_hex(8)}.tmp")
+    check_target(path)
     try:
-        _check_target(target)
         with draft.open("xb") as file:
             write(file)
             file.flush()
@@ -35,18 +35,25 @@ def write_atomically(
         raise
 
 
-def _check_target(target: Path) -> None:
-    """Refuse to replace what is no file, such as /dev/null, and what must not be written."""
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise OSError if a file cannot be written, or is no regular file, such as /dev/null."""
+    target = Path(os.path.realpath(path))
+    code, message = 0, None
     if target.is_dir():
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "is no regular file", str(target))
-    if target.exists() and not may_write(target):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+        code = errno.EISDIR
+    elif target.exists() and not target.is_file():
+        code, message = errno.EINVAL, "Not a regular file"
+    elif target.exists() and not _may_write(target):
+        code = errno.EACCES
+    elif not target.parent.is_dir():
+        code = errno.ENOENT
+    elif not _may_write(target.parent):
+        code = errno.EACCES
+    if code:
+        raise OSError(code, message or os.strerror(code), os.fspath(path))
 
 
-def may_write(target: Path) -> bool:
-    """Return whether a file may be changed; its folder would let anybody replace it."""
+def _may_write(target: Path) -> bool:
     return os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 

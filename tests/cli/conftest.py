@@ -16,7 +16,7 @@ from taxarbor.cli._app import app
 from taxarbor.tables import read_table
 
 COLUMNS = ("age", "spend", "visits", "items")
-KINDS = ("student", "family", "senior", "business")
+CLASSES = ("student", "family", "senior", "business")
 
 
 def write_customers(path, n_rows=120):
@@ -29,7 +29,12 @@ def write_customers(path, n_rows=120):
         writer.writerow(["id", *COLUMNS, "city", "class"])
         for row, values in enumerate(X.round(3).tolist()):
             city = ("Bern", "Graz", "Lund")[row % 3]
-            writer.writerow([f"C{row:03d}", *values, city, KINDS[kind[row]]])
+            writer.writerow([f"C{row:03d}", *values, city, CLASSES[kind[row]]])
+
+
+def lines_of(path, delimiter=","):
+    with path.open(encoding="utf-8", newline="") as file:
+        return [*csv.reader(file, delimiter=delimiter)]
 
 
 @pytest.fixture(scope="session")
@@ -55,16 +60,16 @@ def folder(made, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def edited(folder):
+def edit(folder):
     """Write a copy of the customers, with some texts replaced by others."""
 
-    def edited(name, *changes):
+    def edit(name, *changes):
         text = (folder / "customers.csv").read_text(encoding="utf-8")
         for old, new in changes:
             text = text.replace(old, new)
         (folder / name).write_text(text, encoding="utf-8")
 
-    return edited
+    return edit
 
 
 @pytest.fixture
@@ -85,31 +90,31 @@ def run_json(run):
         raise AssertionError(f"{constant} is not JSON")
 
     def run_json(*arguments, stdin=None):
-        told = run(*arguments, "--json", stdin=stdin)
-        assert (told.exit_code, told.stderr) == (0, ""), told.output
-        assert told.stdout.count("\n") == 1
-        return json.loads(told.stdout, parse_constant=refuse)
+        result = run(*arguments, "--json", stdin=stdin)
+        assert (result.exit_code, result.stderr) == (0, ""), result.output
+        assert result.stdout.count("\n") == 1
+        return json.loads(result.stdout, parse_constant=refuse)
 
     return run_json
 
 
 @pytest.fixture
-def refused(run, folder):
-    """Run the command, which must refuse in one line, and change no file."""
+def refuse(run, folder):
+    """Run the command, which must refuse in one line with some words, and change no file."""
 
     def contents():
         return {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
-    def refused(message, *arguments, stdin=None):
+    def refuse(words, *arguments, stdin=None):
         before = contents()
-        told = run(*arguments, stdin=stdin)
-        assert (told.exit_code, told.stdout) == (2, ""), told.output
-        assert told.stderr.startswith("taxarbor: ")
-        assert told.stderr.count("\n") == 1
-        assert message in told.stderr
+        result = run(*arguments, stdin=stdin)
+        assert (result.exit_code, result.stdout) == (2, ""), result.output
+        assert result.stderr.startswith("taxarbor: ")
+        assert result.stderr.count("\n") == 1
+        assert words in result.stderr
         assert before == contents()
 
-    return refused
+    return refuse
 
 
 @pytest.fixture
@@ -131,7 +136,7 @@ def start(folder):
     def start(*arguments, **options):
         command = [sys.executable, "-m", "taxarbor", *map(str, arguments)]
         usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        # Whoever runs the tests may ignore interrupts, which children inherit.
+        # The process that runs the tests may ignore interrupts, which children inherit.
         usual["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
         return subprocess.Popen(command, **(usual | options))
 

@@ -21,21 +21,21 @@ def test_assess_suggests_a_number_of_clusters(run, folder):
     assert taxonomy.feature_names == ["age", "spend", "visits", "items"]
     assert "--clusters 4" in done.output
     small = taxonomy.prune(4)
-    assert small.n_leaves == small.stability.suggested == 4
+    assert small.tree.n_leaves == small.stability.suggested == 4
 
 
 def test_json_and_another_file(run, folder):
     before = (folder / "model.taxarbor").read_bytes()
     done = run(*ASSESS, "-o", "new.taxarbor", "--json", "--jobs", "2")
-    told = json.loads(done.output)
+    result = json.loads(done.output)
     assert (folder / "model.taxarbor").read_bytes() == before
     trust = Taxonomy.load(folder / "new.taxarbor").stability
-    assert told["suggested"] == trust.suggested == 4
-    assert [node["n_recovered"] for node in told["nodes"]] == trust.n_recovered.tolist()
-    assert told["left_out"] == trust.left_out[0]
-    assert [node["left_out"] for node in told["nodes"]] == trust.left_out.tolist()
-    assert told["curve"]["stability"] == trust.curve.stability.tolist()
-    assert told["rows"] == trust.rows.tolist()
+    assert result["suggested"] == trust.suggested == 4
+    assert [node["n_recovered"] for node in result["nodes"]] == trust.n_recovered.tolist()
+    assert result["left_out"] == trust.left_out[0]
+    assert [node["left_out"] for node in result["nodes"]] == trust.left_out.tolist()
+    assert result["curve"]["stability"] == trust.curve.stability.tolist()
+    assert result["rows"] == trust.rows.tolist()
     again = run(*ASSESS, "-o", "new.taxarbor")
     assert again.exit_code == 2
     assert "--force" in again.output

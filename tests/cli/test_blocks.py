@@ -11,7 +11,7 @@ import pytest
 
 from taxarbor import Taxarbor, Taxonomy
 from taxarbor._errors import FileFormatError
-from taxarbor.cli import _reading
+from taxarbor.cli import _read
 from taxarbor.explain import _sample
 from taxarbor.sources import _parquet, _reader
 from taxarbor.tables import read_table
@@ -28,7 +28,7 @@ def small_blocks(monkeypatch):
 @pytest.fixture
 def in_blocks(monkeypatch):
     """Let every file be large."""
-    monkeypatch.setattr(_reading, "MAX_IN_MEMORY", 0)
+    monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", 0)
 
 
 @pytest.fixture
@@ -48,19 +48,19 @@ def lines_of(path, delimiter=","):
 
 
 def labels_of(folder):
-    return Taxonomy.load(folder / "model.taxarbor").labels.tolist()
+    return Taxonomy.load(folder / "model.taxarbor").tree.labels.tolist()
 
 
 def test_labels_of_a_folder(run, run_json, folder, customers):
     labels = labels_of(folder)
     predict = ("predict", "model.taxarbor", "big")
-    told = run(*predict)
-    assert (told.exit_code, told.stderr) == (0, "")
+    result = run(*predict)
+    assert (result.exit_code, result.stderr) == (0, "")
     lines = [f"{row},{label}" for row, label in enumerate(labels)]
-    assert told.stdout.splitlines() == ["row,cluster", *lines]
+    assert result.stdout.splitlines() == ["row,cluster", *lines]
     for name, delimiter in (("l.csv", ","), ("l.tsv", "\t")):
-        told = run(*predict, "--id-column", "id", "-o", name)
-        assert (told.exit_code, told.stdout) == (0, f"120 rows -> {name}\n")
+        result = run(*predict, "--id-column", "id", "-o", name)
+        assert (result.exit_code, result.stdout) == (0, f"120 rows -> {name}\n")
         found = lines_of(folder / name, delimiter)
         assert found[0] == ["id", "cluster"]
         assert found[1:] == [[f"C{row:03d}", str(label)] for row, label in enumerate(labels)]
@@ -81,15 +81,15 @@ def test_labels_of_a_folder(run, run_json, folder, customers):
 
 def test_labels_in_other_formats_of_tables_in_memory(run, folder):
     for suffix in ("npy", "parquet"):
-        told = run("predict", "model.taxarbor", "customers.csv", "-o", f"l.{suffix}")
-        assert told.stdout == f"120 rows -> l.{suffix}\n"
+        result = run("predict", "model.taxarbor", "customers.csv", "-o", f"l.{suffix}")
+        assert result.stdout == f"120 rows -> l.{suffix}\n"
     assert np.load(folder / "l.npy").tolist() == labels_of(folder)
     found = pd.read_parquet(folder / "l.parquet")
     assert [*found.columns] == ["id", "cluster"]
     assert found["cluster"].tolist() == labels_of(folder)
 
 
-def test_labels_of_arrays(run_json, refused, folder, in_blocks):
+def test_labels_of_arrays(run_json, refuse, folder, in_blocks):
     X = read_table(folder / "customers.csv", columns=COLUMNS).X.to_numpy()
     np.save(folder / "x.npy", X)
     found = run_json("predict", "model.taxarbor", "x.npy")
@@ -103,10 +103,10 @@ def test_labels_of_arrays(run_json, refused, folder, in_blocks):
     found = run_json("predict", "model.taxarbor", "x.h5ad")
     assert found["labels"] == labels_of(folder)
     np.save(folder / "y.npy", X[:, :3])
-    told = "y.npy has 3 columns without names, and the model 4 columns"
-    refused(told, "predict", "model.taxarbor", "y.npy")
-    told = "--id-column is for files with names of columns: x.npy"
-    refused(told, "predict", "model.taxarbor", "x.npy", "--id-column", "id")
+    result = "y.npy has 3 columns without names, and the model 4 columns"
+    refuse(result, "predict", "model.taxarbor", "y.npy")
+    result = "--id-column is for files with names of columns: x.npy"
+    refuse(result, "predict", "model.taxarbor", "x.npy", "--id-column", "id")
 
 
 def test_unseen_values_are_noted_once(run_json, folder, customers, in_blocks):
@@ -123,7 +123,7 @@ def test_unseen_values_are_noted_once(run_json, folder, customers, in_blocks):
     assert found["labels"] == run_json("predict", "m", "new.csv")["labels"]
 
 
-def test_labels_are_written_whole_or_not_at_all(refused, folder, customers, monkeypatch):
+def test_labels_are_written_whole_or_not_at_all(refuse, folder, customers, monkeypatch):
     load = _parquet._load
 
     def fail(batch, reading):
@@ -135,19 +135,19 @@ def test_labels_are_written_whole_or_not_at_all(refused, folder, customers, monk
     (folder / "there.csv").write_text("mine", encoding="utf-8")
     for name in ("l.csv", "l.npy", "l.parquet", "there.csv"):
         arguments = ("predict", "model.taxarbor", "big", "-o", name, "--force")
-        refused("part-2.parquet changed while it was read", *arguments)
+        refuse("part-2.parquet changed while it was read", *arguments)
     assert not [*folder.glob(".taxarbor*")]
 
 
-def test_predict_refuses_in_one_line(refused, folder, customers):
+def test_predict_refuses_in_one_line(refuse, folder, customers):
     predict = ("predict", "model.taxarbor", "big")
-    refused("an npy file has labels only", *predict, "--proba", "-o", "l.npy")
-    refused("part-0.parquet has no column called 'idd'", *predict, "--id-column", "idd")
-    refused("must not be 'age', which the model uses", *predict, "--id-column", "age")
+    refuse("an npy file has labels only", *predict, "--proba", "-o", "l.npy")
+    refuse("part-0.parquet has no column called 'idd'", *predict, "--id-column", "idd")
+    refuse("must not be 'age', which the model uses", *predict, "--id-column", "age")
     for name in ("age", "spend"):
         renamed = customers.rename(columns={name: "other"})
         renamed.to_parquet(folder / "big" / "part-1.parquet", index=False)
-        refused(f"part-1.parquet has no column {name!r}, and part-0", *predict)
+        refuse(f"part-1.parquet has no column {name!r}, and part-0", *predict)
 
 
 def test_the_options_of_a_fit(run, run_json, folder, customers):
@@ -165,13 +165,13 @@ def test_the_options_of_a_fit(run, run_json, folder, customers):
         blocks, whole = (Taxonomy.load(folder / name) for name in ("m1", "m2"))
         assert blocks.feature_names == whole.feature_names
         assert blocks.to_text() == whole.to_text()
-        assert not blocks.has_rows
+        assert not blocks.tree.has_rows
     whole = ("-k", 4, "-o", "m2", "--force", "--columns", ",".join(COLUMNS))
     run_json("fit", "big", *whole, "--method", "hmmc")
-    assert Taxonomy.load(folder / "m2").n_leaves == 4
-    told = run("fit", "big", "-k", 4, "-o", "m4")
-    assert told.stdout.startswith("big: 120 rows, ")
-    assert "left out: id (" in told.stderr
+    assert Taxonomy.load(folder / "m2").tree.n_leaves == 4
+    result = run("fit", "big", "-k", 4, "-o", "m4")
+    assert result.stdout.startswith("big: 120 rows, ")
+    assert "left out: id (" in result.stderr
 
 
 def test_labels_of_a_fit_have_names(run_json, folder, customers):
@@ -201,27 +201,27 @@ def test_large_files_are_read_in_blocks(run_json, folder, customers, monkeypatch
         (0, ("--label-column", "class"), True),  # which needs all rows
         (10**9, (), True),
     ):
-        monkeypatch.setattr(_reading, "MAX_IN_MEMORY", most)
+        monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", most)
         run_json(*fit, *options)
-        assert Taxonomy.load(folder / "m").has_rows == has_rows
+        assert Taxonomy.load(folder / "m").tree.has_rows == has_rows
 
 
-def test_options_that_need_all_rows_are_refused(refused, folder, customers):
+def test_options_that_need_all_rows_are_refused(refuse, folder, customers):
     fit = ("fit", "big", "-o", "m")
     for name, options in (
         ("-k auto", ("-k", "auto")),
         ("--label-column", ("--label-column", "class")),
     ):
-        refused(f"{name} needs all rows in memory", *fit, *options)
+        refuse(f"{name} needs all rows in memory", *fit, *options)
 
 
-def test_fit_refuses_in_one_line(refused, folder, customers):
+def test_fit_refuses_in_one_line(refuse, folder, customers):
     fit = ("fit", "big", "-o", "m")
-    refused("has 120 rows, too few for 121 clusters", *fit, "-k", 121)
-    refused("no column called 'x'", *fit, "--columns", "x,age")
-    refused("did you mean 'city'?", *fit, "--categories", "citty")
-    refused("no column called 'x'", *fit, "--id-column", "x")
-    refused("--weights names 'city', which does not hold", *fit, "--weights", "city")
+    refuse("has 120 rows, too few for 121 clusters", *fit, "-k", 121)
+    refuse("no column called 'x'", *fit, "--columns", "x,age")
+    refuse("did you mean 'city'?", *fit, "--categories", "citty")
+    refuse("no column called 'x'", *fit, "--id-column", "x")
+    refuse("--weights names 'city', which does not hold", *fit, "--weights", "city")
 
 
 def test_predict_needs_the_columns_that_the_encoding_uses(run_json, folder, customers):
@@ -242,7 +242,7 @@ def test_predict_needs_the_columns_that_the_encoding_uses(run_json, folder, cust
 def test_a_model_of_a_matrix_takes_the_numbers_of_a_table(run_json, folder, customers):
     np.save(folder / "x.npy", customers[[*COLUMNS]].to_numpy())
     run_json("fit", "x.npy", "-k", 3, "-o", "m")
-    labels = Taxonomy.load(folder / "m").labels.tolist()
+    labels = Taxonomy.load(folder / "m").tree.labels.tolist()
     assert run_json("predict", "m", "big")["labels"] == labels
 
 
@@ -252,7 +252,7 @@ def page_of(path):
     return json.loads(found[1])
 
 
-def test_pages_and_reasons_of_a_folder(run, run_json, refused, folder, customers):
+def test_pages_and_reasons_of_a_folder(run, run_json, refuse, folder, customers):
     customers.to_parquet(folder / "x.parquet", index=False)
     for data, name in (("big", "m1"), ("x.parquet", "m2")):
         options = ("-k", 5, "-o", name, "--id-column", "id", "--title", "Customers")
@@ -264,13 +264,13 @@ def test_pages_and_reasons_of_a_folder(run, run_json, refused, folder, customers
     named = ("--id-column", "id")
     name = str(customers["id"][7])
     for options in ((), ("--node", "c1"), ("--row", name), ("--new", "x.parquet")):
-        told = run("explain", "m1", "big", *named, *options).stdout
-        assert told == run("explain", "m2", "x.parquet", *named, *options).stdout
+        result = run("explain", "m1", "big", *named, *options).stdout
+        assert result == run("explain", "m2", "x.parquet", *named, *options).stdout
     assert run_json("explain", "m1", "big", "--row", 7)["row"] == 7
-    told = "part-0.parquet has 40 rows, and the model was fitted on 120"
-    refused(told, "explain", "m1", "big/part-0.parquet")
+    result = "part-0.parquet has 40 rows, and the model was fitted on 120"
+    refuse(result, "explain", "m1", "big/part-0.parquet")
     (folder / "big" / "part-2.parquet").unlink()
-    refused("big has 80 rows, and the model was fitted on 120", "explain", "m1", "big")
+    refuse("big has 80 rows, and the model was fitted on 120", "explain", "m1", "big")
 
 
 def test_classes_of_a_folder(run_json, customers):
@@ -301,14 +301,14 @@ def test_a_page_of_a_sample_says_so(run_json, folder, in_blocks, monkeypatch):
     X[:250] += 6.0
     np.save(folder / "x.npy", X)
     run_json("fit", "x.npy", "-k", 2, "-o", "m", "--report", "p.html")
-    (told,) = page_of(folder / "p.html")["notes"]
-    assert "from a sample of 300 rows of 500" in told
+    (result,) = page_of(folder / "p.html")["notes"]
+    assert "from a sample of 300 rows of 500" in result
     assert page_of(folder / "p.html")["n_rows"] == 500
 
 
 @pytest.mark.parametrize("most", [0, 10**9])
 def test_rows_that_are_excluded_are_noted(run_json, folder, most, monkeypatch):
-    monkeypatch.setattr(_reading, "MAX_IN_MEMORY", most)
+    monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", most)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     X[7] = 4000.0
     np.save(folder / "x.npy", X)

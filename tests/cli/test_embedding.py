@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import Taxonomy
-from taxarbor.cli import _reading
+from taxarbor.cli import _read
 
 N = 120
 GROUPS = np.arange(N) % 4
@@ -32,7 +32,7 @@ def files(folder):
 
 
 def agrees(path):
-    labels = Taxonomy.load(path).labels if isinstance(path, str) else path
+    labels = Taxonomy.load(path).tree.labels if isinstance(path, str) else path
     return len({*zip(labels.tolist(), GROUPS.tolist(), strict=True)}) == 4
 
 
@@ -69,7 +69,7 @@ def test_columns_and_auto(run, files):
 
 
 def test_blocks(run, files, monkeypatch):
-    monkeypatch.setattr(_reading, "MAX_IN_MEMORY", 0)
+    monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", 0)
     for data, embedding in (("rows.parquet", "emb"), ("cells.h5ad", "X_pca")):
         options = ("-k", "4", "-o", f"{data}.taxarbor", "--embedding", embedding)
         columns = ("--columns", "a,b,c,d") if embedding == "emb" else ()

@@ -30,18 +30,18 @@ def lines_of(path, delimiter=","):
 
 
 def test_a_model_is_written_and_summed_up(run, folder):
-    told = run("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES[:4])
-    assert told.exit_code == 0
+    result = run("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES[:4])
+    assert result.exit_code == 0
     scaled = "numbers are scaled to variance 1, beside categories"
-    assert told.stderr == f"taxarbor: note: {scaled}\n"
-    first, second, *rest = told.stdout.splitlines()
+    assert result.stderr == f"taxarbor: note: {scaled}\n"
+    first, second, *rest = result.stdout.splitlines()
     assert first == "customers.csv: 120 rows, 5 columns"
     assert second.startswith("6 clusters in ")
     assert second.endswith(" s -> m.taxarbor")
     assert rest[1] == "node 0: 120 rows"
     for measure in ("adjusted rand", "adjusted mutual info", "dendrogram purity"):
         assert any(line.startswith(measure) for line in rest)
-    assert not [line for line in told.stdout.splitlines() if line != line.rstrip()]
+    assert not [line for line in result.stdout.splitlines() if line != line.rstrip()]
     taxonomy = Taxonomy.load(folder / "m.taxarbor")
     cities = [f"city = {city}" for city in ("Bern", "Graz", "Lund")]
     assert taxonomy.feature_names == ["age", "spend", "visits", "items", *cities]
@@ -51,30 +51,30 @@ def test_a_model_is_written_and_summed_up(run, folder):
 
 
 def test_json_has_all_of_it(run_json, folder):
-    told = run_json("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES)
-    assert (told["data"], told["method"]) == ("customers.csv", "taxarbor")
-    assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
-    assert told["dropped"] == [{"column": "city", "reason": "not among the requested columns"}]
-    assert told["notes"] == []
-    assert told["scores"]["dendrogram_purity"] > 0.9
-    assert (told["model"], told["labels"], told["report"]) == ("m.taxarbor", None, None)
-    assert told["places_new_rows"] is True
+    result = run_json("fit", "customers.csv", "-k", 6, "-o", "m.taxarbor", *ROLES)
+    assert (result["data"], result["method"]) == ("customers.csv", "taxarbor")
+    assert (result["n_rows"], result["n_features"], result["n_clusters"]) == (120, 4, 6)
+    assert result["dropped"] == [{"column": "city", "reason": "not among the requested columns"}]
+    assert result["notes"] == []
+    assert result["scores"]["dendrogram_purity"] > 0.9
+    assert (result["model"], result["labels"], result["report"]) == ("m.taxarbor", None, None)
+    assert result["places_new_rows"] is True
     assert (folder / "m.taxarbor").exists()
 
 
 @pytest.fixture
 def seen(monkeypatch):
-    """What the methods are told."""
-    told = {}
+    """What the methods are result."""
+    result = {}
     for method, make in _fitting.METHODS.items():
 
         def spy(method=method, make=make, **settings):
-            told.clear()
-            told.update(settings, method=method)
+            result.clear()
+            result.update(settings, method=method)
             return make(**settings)
 
         monkeypatch.setitem(_fitting.METHODS, method, spy)
-    return told
+    return result
 
 
 def test_the_options_arrive(run, seen):
@@ -89,28 +89,28 @@ def test_the_options_arrive(run, seen):
         (("--jobs", 2), {"n_jobs": 2, "verbose": 0}),  # no bar: this is no terminal
         (("--method", "hmmc", "--branching", 3), {"method": "hmmc", "branching": 3}),
     ):
-        told = run("fit", "customers.csv", "-o", "m.taxarbor", "--force", *options)
-        assert told.exit_code == 0, told.output
+        result = run("fit", "customers.csv", "-o", "m.taxarbor", "--force", *options)
+        assert result.exit_code == 0, result.output
         assert expected.items() <= seen.items()
 
 
-def test_as_many_clusters_as_are_stable(run, run_json, refused, folder):
-    told = run("fit", "customers.csv", "-k", "auto", "-o", "m.taxarbor", *ROLES)
-    assert told.exit_code == 0, told.output
-    assert "4 clusters in " in told.stdout
-    assert "The finest stable cut has 4 clusters." in told.stdout
-    assert "came back in 20 of 20 refits" in told.stdout
+def test_as_many_clusters_as_are_stable(run, run_json, refuse, folder):
+    result = run("fit", "customers.csv", "-k", "auto", "-o", "m.taxarbor", *ROLES)
+    assert result.exit_code == 0, result.output
+    assert "4 clusters in " in result.stdout
+    assert "The finest stable cut has 4 clusters." in result.stdout
+    assert "came back in 20 of 20 refits" in result.stdout
     taxonomy = Taxonomy.load(folder / "m.taxarbor")
     assert taxonomy.tree.n_leaves == taxonomy.stability.suggested == 4
     np.save(folder / "noise.npy", np.random.default_rng(0).standard_normal((60, 2)))
-    told = run_json("fit", "noise.npy", "-k", "auto", "-o", "noise.taxarbor")
-    assert told["n_clusters"] == 1
-    assert told["notes"] == [told["verdict"]]
-    assert told["verdict"].startswith("no clusters found")
+    result = run_json("fit", "noise.npy", "-k", "auto", "-o", "noise.taxarbor")
+    assert result["n_clusters"] == 1
+    assert result["notes"] == [result["verdict"]]
+    assert result["verdict"].startswith("no clusters found")
     fit = ("fit", "customers.csv", "-o", "x.taxarbor", "-k")
-    refused("--n-clusters auto is for --method taxarbor", *fit, "auto", "--method", "hmmc")
+    refuse("--n-clusters auto is for --method taxarbor", *fit, "auto", "--method", "hmmc")
     for wrong in ("0", "-2", "many", "1.5", "²"):
-        refused(f"--n-clusters must be 1 or more, or auto, got {wrong}", *fit, wrong)
+        refuse(f"--n-clusters must be 1 or more, or auto, got {wrong}", *fit, wrong)
 
 
 def test_the_methods_are_the_estimators(run, folder):
@@ -120,8 +120,8 @@ def test_the_methods_are_the_estimators(run, folder):
         "hmmc": HMMC(4, random_state=0),
     }.items():
         both = ("-o", "m", "--force", "-k", 4, *NUMBERS)
-        told = run("fit", "customers.csv", *both, "--method", method)
-        assert told.exit_code == 0
+        result = run("fit", "customers.csv", *both, "--method", method)
+        assert result.exit_code == 0
         expected = estimator.set_params(encoder=TableEncoder()).fit(X).taxonomy_
         assert to_json(Taxonomy.load(folder / "m")) == to_json(expected)
 
@@ -133,15 +133,15 @@ def test_options_are_parameters_of_the_estimators():
     assert not set(_fit.ONLY_TAXARBOR) & set(parameters["hmmc"])
 
 
-def test_an_option_of_another_method_is_refused(refused):
+def test_an_option_of_another_method_is_refused(refuse):
     both = ("fit", "customers.csv", "-o", "m")
-    told = "--max-features is for --method taxarbor, not for hmmc"
-    refused(told, *both, "--method", "hmmc", "--max-features", 1)
+    result = "--max-features is for --method taxarbor, not for hmmc"
+    refuse(result, *both, "--method", "hmmc", "--max-features", 1)
 
 
 def test_columns_are_chosen(run, run_json, folder):
-    told = run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2)
-    assert told.stderr == "taxarbor: note: rows are named by id\n"
+    result = run("fit", "customers.csv", "-o", "n", "--columns", "age", "-k", 2)
+    assert result.stderr == "taxarbor: note: rows are named by id\n"
     run_json("fit", "customers.csv", "-k", 2, "-o", "m", "--columns", "items,age")
     assert Taxonomy.load(folder / "m").feature_names == ["items", "age"]
 
@@ -157,8 +157,8 @@ def test_columns_count_alike_and_raw_rows_fit(run_json, folder):
         ("wide.csv", ("--scale", "standard"), "numbers are scaled (standard)"),
         ("wide.npz", ("--scale", "standard"), "numbers are scaled (standard)"),
     ):
-        told = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
-        (note,) = told["notes"]
+        result = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
+        (note,) = result["notes"]
         assert note.startswith(why)
         taxonomy = Taxonomy.load(folder / "m")
         assert taxonomy.feature_names == [*COLUMNS]
@@ -166,18 +166,18 @@ def test_columns_count_alike_and_raw_rows_fit(run_json, folder):
         assert all(len(set(taxonomy.tree.labels[kinds == kind])) == 1 for kind in range(4))
         assert run_json("predict", "m", "wide.csv")["labels"] == taxonomy.tree.labels.tolist()
     for data, options in (("wide.npz", ()), ("wide.csv", ("--scale", "none"))):
-        told = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
-        assert told["notes"] == []  # matrices are taken as they are
-    told = run_json("fit", "wide.npz", "-k", 4, "-o", "m", "--force", "--metric", "cosine")
-    assert told["notes"] == ["rows are brought to length 1, and values are parts of that"]
+        result = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
+        assert result["notes"] == []  # matrices are taken as they are
+    result = run_json("fit", "wide.npz", "-k", 4, "-o", "m", "--force", "--metric", "cosine")
+    assert result["notes"] == ["rows are brought to length 1, and values are parts of that"]
 
 
 def test_sparse_rows_stay_sparse(run_json, folder):
     rng = np.random.default_rng(0)
     X = sparse.csr_array(rng.poisson(0.3, (80, 30)) * rng.choice([1.0, 50.0], 30))
     sparse.save_npz(folder / "counts.npz", X)
-    told = run_json("fit", "counts.npz", "-k", 3, "-o", "m", "--scale", "standard")
-    assert told["n_features"] == 30
+    result = run_json("fit", "counts.npz", "-k", 3, "-o", "m", "--scale", "standard")
+    assert result["n_features"] == 30
     taxonomy = Taxonomy.load(folder / "m")
     assert (taxonomy.predict(X) == taxonomy.tree.labels).mean() > 0.9
 
@@ -194,27 +194,27 @@ def test_a_constant_column_does_no_harm_and_names_are_not_needed(run_json, folde
 
 def test_labels_and_report_are_written(run, folder):
     outputs = ("-o", "m.taxarbor", "--labels", "labels.csv", "--report", "out.html")
-    told = run("fit", "customers.csv", "-k", 6, *outputs, *ROLES)
-    assert told.exit_code == 0, told.output
-    assert "labels -> labels.csv" in told.stdout
-    assert "report -> out.html" in told.stdout
+    result = run("fit", "customers.csv", "-k", 6, *outputs, *ROLES)
+    assert result.exit_code == 0, result.output
+    assert "labels -> labels.csv" in result.stdout
+    assert "report -> out.html" in result.stdout
     header, *rows = lines_of(folder / "labels.csv")
     assert header == ["id", "cluster"]
-    labels = Taxonomy.load(folder / "m.taxarbor").labels
+    labels = Taxonomy.load(folder / "m.taxarbor").tree.labels
     assert rows == [[f"C{row:03d}", str(label)] for row, label in enumerate(labels)]
     page = (folder / "out.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "business" in page
 
 
-def test_standard_input_and_names_that_do_not_tell(run, run_json, refused, folder):
+def test_standard_input_and_names_that_do_not_tell(run, run_json, refuse, folder):
     data = (folder / "customers.csv").read_bytes()
-    told = run("fit", "-", "-k", 3, "-o", "m.taxarbor", stdin=data)
-    assert told.exit_code == 0
-    assert told.stdout.startswith("standard input: 120 rows, 6 columns\n")
-    refused("the model has no name: give one with --output", "fit", "-", stdin=data)
+    result = run("fit", "-", "-k", 3, "-o", "m.taxarbor", stdin=data)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("standard input: 120 rows, 6 columns\n")
+    refuse("the model has no name: give one with --output", "fit", "-", stdin=data)
     (folder / "customers.csv").rename(folder / "customers.data")
-    refused("--format", "fit", "customers.data", "-o", "m")
+    refuse("--format", "fit", "customers.data", "-o", "m")
     assert run_json("fit", "customers.data", "--format", "csv", "-o", "m")["n_rows"] == 120
 
 
@@ -222,26 +222,26 @@ def test_many_columns_left_out_are_summed_up(run, folder):
     text = "x," + ",".join(f"t{j}" for j in range(17)) + "\n"
     text += "".join(f"{row * row}," + ",".join("ab" * 8 + "a") + "\n" for row in range(20))
     (folder / "texts.csv").write_text(text, encoding="utf-8")
-    told = run("fit", "texts.csv", "-k", 2, "-o", "m")
-    assert told.exit_code == 0
-    assert told.stderr.count("\n") == 1
-    assert told.stderr.endswith(" t4 (always the same) and 12 more\n")
-    assert "1 column (17 left out)" in told.stdout
+    result = run("fit", "texts.csv", "-k", 2, "-o", "m")
+    assert result.exit_code == 0
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith(" t4 (always the same) and 12 more\n")
+    assert "1 column (17 left out)" in result.stdout
 
 
-def test_labels_with_gaps_are_told_alike(run_json, refused, edited, folder):
-    edited("gaps.csv", ("Bern,senior", "Bern,"))
-    told = run_json("fit", "gaps.csv", "-k", 3, "-o", "m", "--report", "r.html", *ROLES)
+def test_labels_with_gaps_are_told_alike(run_json, refuse, edit, folder):
+    edit("gaps.csv", ("Bern,senior", "Bern,"))
+    result = run_json("fit", "gaps.csv", "-k", 3, "-o", "m", "--report", "r.html", *ROLES)
     note = "10 rows without a label are left out of the scores"
-    assert told["notes"] == [note]
+    assert result["notes"] == [note]
     labels = read_table(folder / "gaps.csv", label_column="class").labels
     is_known = labels != ""
-    found = Taxonomy.load(folder / "m").labels[is_known]
+    found = Taxonomy.load(folder / "m").tree.labels[is_known]
     expected = adjusted_rand_score(labels[is_known], found)
-    assert told["scores"]["adjusted_rand"] == pytest.approx(expected, abs=1e-12)
+    assert result["scores"]["adjusted_rand"] == pytest.approx(expected, abs=1e-12)
     role = ("--label-column", "class")
     again = run_json("report", "m", "gaps.csv", *role, "-o", "s.html")
-    assert (again["scores"], again["notes"]) == (told["scores"], [note])
+    assert (again["scores"], again["notes"]) == (result["scores"], [note])
     why = run_json("explain", "m", "gaps.csv", *role, "--node", 0)
     assert (list(why["classes"])[-1], why["classes"]["(no label)"]) == ("(no label)", 10)
     rows = (folder / "gaps.csv").read_text(encoding="utf-8").splitlines()
@@ -249,21 +249,21 @@ def test_labels_with_gaps_are_told_alike(run_json, refused, edited, folder):
     for one, problem in ((bare[1], "none of the "), (rows[1], "one row with a label")):
         text = "\n".join([bare[0], one, *bare[2:]])
         (folder / "bare.csv").write_text(text, encoding="utf-8")
-        refused(problem, "fit", "bare.csv", "-k", 3, "-o", "none", *ROLES)
+        refuse(problem, "fit", "bare.csv", "-k", 3, "-o", "none", *ROLES)
         assert not (folder / "none").exists()
 
 
 def test_a_warning_is_a_note(run, run_json, folder):
     np.save(folder / "same.npy", np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0))
-    told = run("fit", "same.npy", "-k", 5, "-o", "m")
-    assert told.exit_code == 0
-    assert told.stderr.startswith("taxarbor: note: the tree has 2 leaves where 5 were asked")
-    assert told.stderr.count("\n") == 1
+    result = run("fit", "same.npy", "-k", 5, "-o", "m")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("taxarbor: note: the tree has 2 leaves where 5 were asked")
+    assert result.stderr.count("\n") == 1
     (note,) = run_json("fit", "same.npy", "-k", 5, "-o", "m2")["notes"]
-    assert note in told.stderr
+    assert note in result.stderr
 
 
-def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatch):
+def test_outputs_are_checked_before_anything_is_read(refuse, folder, monkeypatch):
     cases = [
         ("model.taxarbor is there already; --force", ["customers.csv", "-o", "model.taxarbor"]),
         ("customers.csv would be read", ["customers.csv", "-o", "customers.csv", "--force"]),
@@ -277,15 +277,15 @@ def test_outputs_are_checked_before_anything_is_read(refused, folder, monkeypatc
         ("labels are written as .csv", ["customers.csv", "-o", "m", "--labels", "a.xlsx"]),
         ("File name too long", ["customers.csv", "-o", "m" * 300]),
     ]
-    monkeypatch.setattr(_reading, "read_table", None)  # nothing is read
+    monkeypatch.setattr(_read, "read_table", None)  # nothing is read
     (folder / "sub").mkdir()
     (folder / "link.csv").symlink_to("customers.csv")
     (folder / "labels.csv").write_text("mine", encoding="utf-8")
     for message, arguments in cases:
-        refused(message, "fit", *arguments)
+        refuse(message, "fit", *arguments)
 
 
-def test_bad_data_is_one_line(refused, folder):
+def test_bad_data_is_one_line(refuse, folder):
     cases = [
         ("nowhere.csv: No such file", ["nowhere.csv"]),
         ("sub is a folder without Parquet files", ["sub"]),
@@ -319,23 +319,23 @@ def test_bad_data_is_one_line(refused, folder):
     (folder / "x.mtx").write_bytes((folder / "customers.csv").read_bytes())
     np.save(folder / "huge.npy", np.random.default_rng(0).normal(size=(40, 3)) * 1e200)
     for message, arguments in cases:
-        refused(message, "fit", *arguments, "-o", "m")
+        refuse(message, "fit", *arguments, "-o", "m")
 
 
-def test_messages_name_options(refused, folder, run):
+def test_messages_name_options(refuse, folder, run):
     (folder / "holes.csv").write_text("x,y\n1,2\nv,3\n2,3\n", encoding="utf-8")
-    refused("choose other columns with --columns", "fit", "holes.csv", "-o", "m")
+    refuse("choose other columns with --columns", "fit", "holes.csv", "-o", "m")
     gaps = ("fit", "gaps.csv", "-o", "m", "-k", 2, "--missing", "error")
     (folder / "gaps.csv").write_text("x,y\n1,2\n,3\n2,4\n", encoding="utf-8")
-    refused("fill them, or choose another --missing", *gaps)
+    refuse("fill them, or choose another --missing", *gaps)
     roles = ("--columns", "x,y", "--id-column", "x")
-    refused("--columns has 'x', which is the id", "fit", "holes.csv", "-o", "m", *roles)
+    refuse("--columns has 'x', which is the id", "fit", "holes.csv", "-o", "m", *roles)
     for names in ("x,x", "x\ny"):
-        refused("--columns must be names", "fit", "holes.csv", "-o", "m", "--columns", names)
+        refuse("--columns must be names", "fit", "holes.csv", "-o", "m", "--columns", names)
     lines = ["a_id,b_id,x", *(f"{row},{-row},{row % 7}" for row in range(20))]
     (folder / "ids.csv").write_text("\n".join(lines), encoding="utf-8")
-    told = run("fit", "ids.csv", "-k", 2, "-o", "m").stderr
-    assert told.count("looks like an identifier") == 2
+    result = run("fit", "ids.csv", "-k", 2, "-o", "m").stderr
+    assert result.count("looks like an identifier") == 2
 
 
 def test_the_page_has_a_title(run, folder):
@@ -356,9 +356,9 @@ def test_a_file_that_comes_during_the_fit_stays(run, folder, monkeypatch):
             return Taxarbor(**settings)
 
         monkeypatch.setitem(_fitting.METHODS, "taxarbor", spy)
-        told = run(*both)
-        assert told.exit_code == 2
-        assert told.stderr.endswith(f"taxarbor: {late} is there already; --force replaces it\n")
+        result = run(*both)
+        assert result.exit_code == 2
+        assert result.stderr.endswith(f"taxarbor: {late} is there already; --force replaces it\n")
         assert (folder / late).read_text(encoding="utf-8") == "theirs"
         assert not list(folder.glob(".taxarbor-*"))
         assert run(*both, "--force").exit_code == 0
@@ -367,57 +367,57 @@ def test_a_file_that_comes_during_the_fit_stays(run, folder, monkeypatch):
             (folder / name).unlink()
 
 
-def test_texts_of_files_do_nothing_to_a_terminal(run, edited):
-    edited("odd.csv", ("city", "ci\x1b[2Jty"), ("age", "a\x1b]0;title\x07ge"))
-    told = run("fit", "odd.csv", "-k", 2, "-o", "m")
-    assert told.exit_code == 0
-    assert "\x1b" not in told.output
-    told = run("fit", "odd.csv", "-o", "n", "--columns", "nothing")
-    assert told.exit_code == 2
-    assert "\x1b" not in told.output
+def test_texts_of_files_do_nothing_to_a_terminal(run, edit):
+    edit("odd.csv", ("city", "ci\x1b[2Jty"), ("age", "a\x1b]0;title\x07ge"))
+    result = run("fit", "odd.csv", "-k", 2, "-o", "m")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.output
+    result = run("fit", "odd.csv", "-o", "n", "--columns", "nothing")
+    assert result.exit_code == 2
+    assert "\x1b" not in result.output
 
 
 def test_a_header_of_numbers_is_noted(run, run_json, folder):
     X = read_table(folder / "customers.csv", columns=COLUMNS).X
     np.savetxt(folder / "bare.csv", X, delimiter=",")
-    told = run("fit", "bare.csv", "-k", 2, "-o", "m")
-    assert "taxarbor: note: the first line holds numbers only" in told.stderr
+    result = run("fit", "bare.csv", "-k", 2, "-o", "m")
+    assert "taxarbor: note: the first line holds numbers only" in result.stderr
     for command in (["fit", "bare.csv", "-k", 2, "-o", "n"], ["predict", "m", "bare.csv"]):
         assert "numbers only" in run_json(*command)["notes"][0]
     assert "numbers only" in run("predict", "m", "bare.csv").stderr
 
 
-def test_options_have_bounds(refused):
+def test_options_have_bounds(refuse):
     for option, value in (
         *(("--branching", 1), ("--seed", 2**32), ("--max-depth", 0), ("--format", "xls")),
     ):
-        refused("Invalid value for", "fit", "customers.csv", "-o", "m", option, value)
+        refuse("Invalid value for", "fit", "customers.csv", "-o", "m", option, value)
 
 
-def test_a_missing_extra_is_one_line(refused, monkeypatch):
+def test_a_missing_extra_is_one_line(refuse, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    refused("reading csv needs pandas: pip install pandas", "fit", "customers.csv", "-o", "m")
+    refuse("reading csv needs pandas: pip install pandas", "fit", "customers.csv", "-o", "m")
 
 
 def test_force_replaces(run, folder):
     before = (folder / "model.taxarbor").read_bytes()
-    told = run("fit", "customers.csv", "-k", 3, "-o", "model.taxarbor", "--force")
-    assert told.exit_code == 0
+    result = run("fit", "customers.csv", "-k", 3, "-o", "model.taxarbor", "--force")
+    assert result.exit_code == 0
     assert (folder / "model.taxarbor").read_bytes() != before
 
 
-def test_names_are_no_markup(run, edited, terminal):
+def test_names_are_no_markup(run, edit, terminal):
     names = {"items": "[/b]:cat:[red]\x1b[2J", "age": "[bold]", "spend": "line \x1b[2J"}
-    edited("odd.csv", *names.items(), ("visits", "[link=http://x]y"))
+    edit("odd.csv", *names.items(), ("visits", "[link=http://x]y"))
     terminal(200)
-    told = run("fit", "odd.csv", "-k", 6, "-o", "m.taxarbor", *ROLES[2:4], "--scale", "none")
-    assert told.exit_code == 0
-    assert "[/b]:cat:[red]" in told.stdout
-    assert "\x1b[2J" not in told.stdout
-    assert "├──" in told.stdout
+    result = run("fit", "odd.csv", "-k", 6, "-o", "m.taxarbor", *ROLES[2:4], "--scale", "none")
+    assert result.exit_code == 0
+    assert "[/b]:cat:[red]" in result.stdout
+    assert "\x1b[2J" not in result.stdout
+    assert "├──" in result.stdout
 
 
-def test_blanks_around_names_count_only_where_names_have_them(folder, run, edited):
+def test_blanks_around_names_count_only_where_names_have_them(folder, run, edit):
     def chosen(columns, data="customers.csv", stdin=None):
         options = ("-k", 2, "-o", "m", "--force", "--columns", columns)
         assert run("fit", data, *options, stdin=stdin).exit_code == 0
@@ -425,7 +425,7 @@ def test_blanks_around_names_count_only_where_names_have_them(folder, run, edite
 
     assert chosen("age, spend ") == ["age", "spend"]
     assert chosen(" age", "-", (folder / "customers.csv").read_bytes()) == ["age"]
-    edited("odd.csv", ("spend", " spend"))
+    edit("odd.csv", ("spend", " spend"))
     assert chosen("age, spend", "odd.csv") == ["age", " spend"]
 
 

@@ -28,31 +28,31 @@ def taxonomy(folder):
 
 
 def test_plain_text_in_a_pipe(run, taxonomy):
-    told = run("show", "model.taxarbor")
-    assert (told.exit_code, told.stderr) == (0, "")
-    assert told.stdout == f"{FIRST}\n{taxonomy.to_text()}\n"
-    told = run("show", "model.taxarbor", "--depth", 1, "--top", 1)
-    assert told.stdout == f"{FIRST}\n{taxonomy.to_text(1, 1)}\n"
+    result = run("show", "model.taxarbor")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == f"{FIRST}\n{taxonomy.to_text()}\n"
+    result = run("show", "model.taxarbor", "--depth", 1, "--top", 1)
+    assert result.stdout == f"{FIRST}\n{taxonomy.to_text(1, 1)}\n"
 
 
 def test_a_tree_on_a_terminal(run, taxonomy, terminal, monkeypatch):
     terminal()
-    told = run("show", "model.taxarbor")
-    first, *lines = CODES.sub("", told.stdout).splitlines()
+    result = run("show", "model.taxarbor")
+    first, *lines = CODES.sub("", result.stdout).splitlines()
     assert (first, lines[0]) == (FIRST, "all  120 rows")
     assert len(lines) == taxonomy.tree.n_nodes
     assert lines[1].startswith(f"├── {taxonomy.reasons(1)[0]}")
-    assert "\x1b[34mhigher" in told.stdout  # blue
-    assert "\x1b[31mitems at most" in told.stdout  # red
-    assert all(f"c{label}" in told.stdout for label in range(6))
+    assert "\x1b[34mhigher" in result.stdout  # blue
+    assert "\x1b[31mitems at most" in result.stdout  # red
+    assert all(f"c{label}" in result.stdout for label in range(6))
     lines = CODES.sub("", run("show", "model.taxarbor", "--depth", 1).stdout).splitlines()
     assert len(lines) == 4
     assert any(line.endswith(" clusters") for line in lines)
     terminal(200)
     assert run("assess", "model.taxarbor", "customers.csv", "--refits", 2).exit_code == 0
-    told = run("show", "model.taxarbor").stdout
-    assert CODES.sub("", told).count("came back in") == taxonomy.tree.n_nodes - 1
-    assert "\x1b[2m  (came back in 2 of 2 refits)" in told
+    result = run("show", "model.taxarbor").stdout
+    assert CODES.sub("", result).count("came back in") == taxonomy.tree.n_nodes - 1
+    assert "\x1b[2m  (came back in 2 of 2 refits)" in result
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in run("show", "model.taxarbor").stdout
 
@@ -79,19 +79,19 @@ def test_a_deep_tree(run, run_json, folder):
     n_rows = 3000
     merges = [[n_rows + i - 1 if i else 0, i + 1, i + 1.0, i + 2] for i in range(n_rows - 1)]
     from_linkage(merges).save(folder / "deep")
-    told = run("show", "deep")
-    assert told.exit_code == 0
-    assert told.stdout.count("\n") == 2 * n_rows
+    result = run("show", "deep")
+    assert result.exit_code == 0
+    assert result.stdout.count("\n") == 2 * n_rows
     assert len(run_json("show", "deep")["nodes"]) == 2 * n_rows - 1
 
 
-def test_bad_models_are_refused_in_one_line(refused, folder):
+def test_bad_models_are_refused_in_one_line(refuse, folder):
     data = (folder / "model.taxarbor").read_bytes()
     (folder / "half").write_bytes(data[: len(data) // 2])
     for command in (["show"], ["show", "--clusters", 2], ["export", "--to", "json"]):
-        refused("nowhere: No such file", command[0], "nowhere", *command[1:])
-        refused("not a taxarbor taxonomy", command[0], "customers.csv", *command[1:])
-        refused("damaged", command[0], "half", *command[1:])
+        refuse("nowhere: No such file", command[0], "nowhere", *command[1:])
+        refuse("not a taxarbor taxonomy", command[0], "customers.csv", *command[1:])
+        refuse("damaged", command[0], "half", *command[1:])
 
 
 def test_export_of_each_kind_on_standard_output(run, taxonomy):
@@ -111,62 +111,62 @@ def test_the_name_tells_the_kind(run, run_json, folder):
         *(("t.json", "json"), ("t.nwk", "newick"), ("t.NEWICK", "newick")),
         *(("t.dot", "dot"), ("t.gv", "dot"), ("t.csv", "csv")),
     ):
-        told = run("export", "model.taxarbor", "-o", name)
-        assert (told.exit_code, told.stdout) == (0, f"{kind} -> {name}\n")
+        result = run("export", "model.taxarbor", "-o", name)
+        assert (result.exit_code, result.stdout) == (0, f"{kind} -> {name}\n")
         text = (folder / name).read_text(encoding="utf-8")
         assert text == run("export", "model.taxarbor", "--to", kind).stdout
         assert run_json("export", "model.taxarbor", "--to", kind)["text"] == text
 
 
 def test_to_wins_over_the_name_and_a_dash_is_standard_output(run, run_json, folder):
-    told = run_json("export", "model.taxarbor", "--to", "linkage", "-o", "t.csv")
-    assert told == {"format": "linkage", "output": "t.csv"}
+    result = run_json("export", "model.taxarbor", "--to", "linkage", "-o", "t.csv")
+    assert result == {"format": "linkage", "output": "t.csv"}
     assert (folder / "t.csv").read_text(encoding="utf-8").startswith("a,b,height,size\n")
     for command in (
         ("export", "model.taxarbor", "--to", "dot"),
         ("predict", "model.taxarbor", "customers.csv"),
     ):
-        told = run(*command, "-o", "-")
-        assert told.stdout == run(*command).stdout != ""
+        result = run(*command, "-o", "-")
+        assert result.stdout == run(*command).stdout != ""
     assert not (folder / "-").exists()
 
 
-def test_export_refuses_in_one_line(refused, folder):
+def test_export_refuses_in_one_line(refuse, folder):
     (folder / "t.nwk").write_text("mine", encoding="utf-8")
-    refused("--to", "export", "model.taxarbor")
-    refused("t.xyz does not tell", "export", "model.taxarbor", "-o", "t.xyz")
-    refused("there already", "export", "model.taxarbor", "-o", "t.nwk")
+    refuse("--to", "export", "model.taxarbor")
+    refuse("t.xyz does not tell", "export", "model.taxarbor", "-o", "t.xyz")
+    refuse("there already", "export", "model.taxarbor", "-o", "t.nwk")
     from_labels([0, 0]).save(folder / "one")
-    refused("a linkage needs two leaves at least", "export", "one", "--to", "linkage")
-    refused("Invalid value for '--to'", "export", "model.taxarbor", "--to", "xml")
+    refuse("a linkage needs two leaves at least", "export", "one", "--to", "linkage")
+    refuse("Invalid value for '--to'", "export", "model.taxarbor", "--to", "xml")
 
 
 def test_show_has_the_facts_of_the_model(run, run_json, taxonomy, folder):
-    told = run_json("show", "model.taxarbor")["model"]
-    assert (told["n_rows"], told["n_features"], told["n_clusters"]) == (120, 4, 6)
-    assert told["height"] == taxonomy.tree.height
-    assert told["feature_names"] == list(taxonomy.feature_names)
-    assert told["made_by"]["estimator"] == "Taxarbor"
-    assert told["places_new_rows"] is True
-    assert told["median_features_per_split"] >= 1.0
+    result = run_json("show", "model.taxarbor")["model"]
+    assert (result["n_rows"], result["n_features"], result["n_clusters"]) == (120, 4, 6)
+    assert result["height"] == taxonomy.tree.height
+    assert result["feature_names"] == list(taxonomy.feature_names)
+    assert result["made_by"]["estimator"] == "Taxarbor"
+    assert result["places_new_rows"] is True
+    assert result["median_features_per_split"] >= 1.0
     from_labels([0, 1, 0, 1]).save(folder / "m")
-    told = run_json("show", "m")["model"]
-    assert told["places_new_rows"] is False
-    assert told["n_features"] is told["made_by"] is None
-    assert told["median_features_per_split"] is None
+    result = run_json("show", "m")["model"]
+    assert result["places_new_rows"] is False
+    assert result["n_features"] is result["made_by"] is None
+    assert result["median_features_per_split"] is None
     assert run("show", "m").stdout.startswith("4 rows, 2 clusters\n")
 
 
-def test_fewer_clusters(run, run_json, refused, taxonomy):
+def test_fewer_clusters(run, run_json, refuse, taxonomy):
     coarse, few = taxonomy.prune(3), ("--clusters", 3)
     assert run("show", "model.taxarbor", *few).stdout.endswith(f"{coarse.to_text()}\n")
     assert run_json("show", "model.taxarbor", *few)["model"]["n_clusters"] == 3
-    told = run("export", "model.taxarbor", "--to", "newick", *few)
-    assert told.stdout == to_newick(coarse) + "\n"
-    told = run_json("predict", "model.taxarbor", "customers.csv", *few)
-    assert (told["n_clusters"], told["labels"]) == (3, taxonomy.cut(3).tolist())
+    result = run("export", "model.taxarbor", "--to", "newick", *few)
+    assert result.stdout == to_newick(coarse) + "\n"
+    result = run_json("predict", "model.taxarbor", "customers.csv", *few)
+    assert (result["n_clusters"], result["labels"]) == (3, taxonomy.cut(3).tolist())
     for command in (["show"], ["export", "--to", "dot"]):
         name, *options = command
         most = "--clusters must be at most 6"
-        refused(most, name, "model.taxarbor", *options, "--clusters", 7)
-        refused("Invalid value for '--clusters'", name, "model.taxarbor", "--clusters", 0)
+        refuse(most, name, "model.taxarbor", *options, "--clusters", 7)
+        refuse("Invalid value for '--clusters'", name, "model.taxarbor", "--clusters", 0)

@@ -35,8 +35,8 @@ def odd(folder):
 @pytest.mark.parametrize("end", [".csv", ".tsv", ".parquet"])
 def test_odd_ids_read_back(run, folder, odd, end):
     name = f"labels{end}"
-    told = run("predict", "model.taxarbor", "odd.parquet", "--id-column", "id", "-o", name)
-    assert told.exit_code == 0, told.output
+    result = run("predict", "model.taxarbor", "odd.parquet", "--id-column", "id", "-o", name)
+    assert result.exit_code == 0, result.output
     if end == ".parquet":
         assert pd.read_parquet(name)["id"].tolist() == odd
         return
@@ -85,23 +85,23 @@ def test_ids_do_nothing_to_a_terminal(start, odd):
     assert "\x1b[31mred" in start(*command).communicate()[0]
 
 
-def test_names_of_files_and_columns_do_nothing_to_a_terminal(run, folder, edited):
-    edited("odd.csv", ("spend", "sp\x1b[31mend"))
-    told = run("fit", "odd.csv", "-k", "2", "-o", "m\x1b[31m", "--labels", "l\x1b[31m")
-    assert told.exit_code == 0
-    assert "\x1b" not in told.output + run("show", "m\x1b[31m").output
+def test_names_of_files_and_columns_do_nothing_to_a_terminal(run, folder, edit):
+    edit("odd.csv", ("spend", "sp\x1b[31mend"))
+    result = run("fit", "odd.csv", "-k", "2", "-o", "m\x1b[31m", "--labels", "l\x1b[31m")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.output + run("show", "m\x1b[31m").output
     assert "\x1b" not in run("predict", "m\x1b[31m", "odd.csv", "-o", "c\x1b[31m").output
     assert "\x1b" not in run("export", "m\x1b[31m", "-o", "\x1b[31m.dot").output
 
 
-def test_no_memory_is_one_line(refused, monkeypatch):
+def test_no_memory_is_one_line(refuse, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("taxarbor.cli._reading.read_training", fail)
-    monkeypatch.setattr("taxarbor.cli._reading.load_model", fail)
-    refused("not enough memory: take fewer rows", "show", "model.taxarbor")
-    refused("not enough memory", "fit", "customers.csv", "-k", "2", "-o", "m")
+    monkeypatch.setattr("taxarbor.cli._read.read_training", fail)
+    monkeypatch.setattr("taxarbor.cli._read.load_model", fail)
+    refuse("not enough memory: take fewer rows", "show", "model.taxarbor")
+    refuse("not enough memory", "fit", "customers.csv", "-k", "2", "-o", "m")
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_ctrl_c_leaves_nothing_behind(folder):
     assert {*folder.iterdir()} == before
 
 
-def test_assess_checks_its_output_first(refused, monkeypatch):
-    monkeypatch.setattr("taxarbor.cli._files.may_write", lambda path: False)
-    refused("model.taxarbor may not be written", "assess", "model.taxarbor", "nowhere.csv")
+def test_assess_checks_its_output_first(refuse, monkeypatch):
+    monkeypatch.setattr("taxarbor.cli._write.may_write", lambda path: False)
+    refuse("model.taxarbor may not be written", "assess", "model.taxarbor", "nowhere.csv")
     arguments = ("-k", "2", "-o", "model.taxarbor", "--force")
-    refused("model.taxarbor may not be written", "fit", "customers.csv", *arguments)
+    refuse("model.taxarbor may not be written", "fit", "customers.csv", *arguments)
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def penguins(folder):
 
 @pytest.fixture
 def seen(monkeypatch, folder):
-    """The four tables, a browser, and what it was told to show."""
+    """The four tables, a browser, and what it was result to show."""
     for make in (films, cars, penguins):
         make(folder)
     shown = []
@@ -108,11 +108,11 @@ TOLD = {
 
 def test_one_command_from_the_file_to_a_page(run, run_json, folder, seen):
     for name, (options, first, *notes) in TOLD.items():
-        told = run("fit", name, "-k", 3, "--open", *options)
-        assert told.exit_code == 0, told.output
-        assert told.stdout.splitlines()[0] == f"{name}: {first}"
+        result = run("fit", name, "-k", 3, "--open", *options)
+        assert result.exit_code == 0, result.output
+        assert result.stdout.splitlines()[0] == f"{name}: {first}"
         for note in notes:
-            assert note in told.stderr, (name, note)
+            assert note in result.stderr, (name, note)
         stem = name.removesuffix(".csv")
         assert seen.pop() == (folder / f"{stem}.html").as_uri()
         assert (folder / f"{stem}.html").read_text(encoding="utf-8").startswith("<!doctype")
@@ -124,18 +124,18 @@ def test_one_command_from_the_file_to_a_page(run, run_json, folder, seen):
         assert run("show", both[0]).exit_code == 0
     words = run("show", "cars.taxarbor").stdout
     assert "origin" in words or "cylinders = 8" in words
-    told = run("fit", "cars.csv", "--open")
-    assert (told.exit_code, seen) == (2, [])
-    assert "cars.taxarbor is there already; --force replaces it" in told.stderr
+    result = run("fit", "cars.csv", "--open")
+    assert (result.exit_code, seen) == (2, [])
+    assert "cars.taxarbor is there already; --force replaces it" in result.stderr
 
 
 def test_a_page_without_a_browser(run, folder, seen, monkeypatch):
     for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
-    told = run("fit", "cars.csv", "--open", "--report", "here.html")
-    assert (told.exit_code, seen) == (0, [])
-    assert "there is no browser here; open here.html in one" in told.stderr
+    result = run("fit", "cars.csv", "--open", "--report", "here.html")
+    assert (result.exit_code, seen) == (0, [])
+    assert "there is no browser here; open here.html in one" in result.stderr
     assert (folder / "here.html").exists()
 
     def fail(page):
@@ -146,26 +146,26 @@ def test_a_page_without_a_browser(run, folder, seen, monkeypatch):
     assert "no browser" in run("fit", "cars.csv", "--open", "--force").stderr
 
 
-def test_what_a_model_has_not_seen_is_missing(run_json, refused, folder, seen):
+def test_what_a_model_has_not_seen_is_missing(run_json, refuse, folder, seen):
     run_json("fit", "cars.csv", "-k", 3)
     text = (folder / "cars.csv").read_text(encoding="utf-8")
     (folder / "new.csv").write_text(text.replace("europe", "mars"), encoding="utf-8")
-    told = run_json("predict", "cars.taxarbor", "new.csv")
-    assert told["notes"] == [
+    result = run_json("predict", "cars.taxarbor", "new.csv")
+    assert result["notes"] == [
         "10 cells hold what the model has not seen: origin = mars",
         "19 cells count as missing, that is, as the column's mean",
     ]
-    assert len(told["labels"]) == 40
+    assert len(result["labels"]) == 40
     (folder / "few.csv").write_text(text.replace("weight", "kg"), encoding="utf-8")
-    refused(
+    refuse(
         "few.csv has no column called 'weight': it has", "predict", "cars.taxarbor", "few.csv"
     )
-    told = run_json("show", "cars.taxarbor")["model"]
-    assert told["columns"][-1]["column"] == "origin"
-    missing = {one["column"]: one["missing"] for one in told["columns"] if one["missing"]}
+    result = run_json("show", "cars.taxarbor")["model"]
+    assert result["columns"][-1]["column"] == "origin"
+    missing = {one["column"]: one["missing"] for one in result["columns"] if one["missing"]}
     assert missing == {"mpg": pytest.approx(0.125), "horsepower": pytest.approx(0.1)}
-    assert told["dropped"][0]["column"] == "name"
-    assert told["dropped"][0]["reason"].startswith("text, 25")
+    assert result["dropped"][0]["column"] == "name"
+    assert result["dropped"][0]["reason"].startswith("text, 25")
 
 
 def test_matrices_may_have_gaps(run_json, folder):
@@ -179,10 +179,10 @@ def test_matrices_may_have_gaps(run_json, folder):
     ):
         save(folder / name)
         for options in ((), ("--scale", "standard")):
-            told = run_json("fit", name, "-k", 2, "-o", "m", "--force", *options)
-            assert told["notes"][0].startswith("gaps in 4 of 4 columns count as the column's")
-            assert ("most in r," in told["notes"][0]) == (name == "a.npz")
-            labels = Taxonomy.load(folder / "m").labels.tolist()
+            result = run_json("fit", name, "-k", 2, "-o", "m", "--force", *options)
+            assert result["notes"][0].startswith("gaps in 4 of 4 columns count as the column's")
+            assert ("most in r," in result["notes"][0]) == (name == "a.npz")
+            labels = Taxonomy.load(folder / "m").tree.labels.tolist()
             assert labels in ([0, 1] * 20, [1, 0] * 20)
             assert run_json("predict", "m", name)["labels"] == labels
     X[:, 1] = np.nan
@@ -193,10 +193,10 @@ def test_matrices_may_have_gaps(run_json, folder):
     assert len(run_json("predict", "m", "a.npz")["labels"]) == 40
 
 
-def test_rows_are_set_apart(run, run_json, refused, folder, seen):
-    told = run_json("fit", "cars.csv", "-k", 3, "--noise", 0.1, "--labels", "l.csv")
-    assert told["n_noise"] == 4
-    assert "4 rows are set apart, far from all clusters" in told["notes"]
+def test_rows_are_set_apart(run, run_json, refuse, folder, seen):
+    result = run_json("fit", "cars.csv", "-k", 3, "--noise", 0.1, "--labels", "l.csv")
+    assert result["n_noise"] == 4
+    assert "4 rows are set apart, far from all clusters" in result["notes"]
     lines = (folder / "l.csv").read_text(encoding="utf-8").splitlines()
     assert sum(line.endswith(",-1") for line in lines) == 4
     both = ("cars.taxarbor", "cars.csv")
@@ -209,16 +209,16 @@ def test_rows_are_set_apart(run, run_json, refused, folder, seen):
     assert [row["leaf"] for row in rows if row["cluster"] < 0] == [None] * 4
     assert run("explain", *both, "--new", "cars.csv").stdout.count("  set apart") == 4
     for share in (1, -0.1):
-        refused("--noise must be", "fit", "cars.csv", "-k", 3, "-o", "m", "--noise", share)
+        refuse("--noise must be", "fit", "cars.csv", "-k", 3, "-o", "m", "--noise", share)
 
 
 def test_an_assessed_table(run_json, seen):
     run_json("fit", "penguins.csv", "-k", 3, "--label-column", "species")
-    told = run_json("assess", "penguins.taxarbor", "penguins.csv", "--refits", 2)
-    assert (told["n_refits"], told["notes"]) == (2, [])
+    result = run_json("assess", "penguins.taxarbor", "penguins.csv", "--refits", 2)
+    assert (result["n_refits"], result["notes"]) == (2, [])
 
 
-def test_weights_are_a_column(run_json, refused, folder, seen):
+def test_weights_are_a_column(run_json, refuse, folder, seen):
     lines = (folder / "cars.csv").read_text(encoding="utf-8").splitlines()
     heavy = [f"{line},{row % 3}" for row, line in enumerate(lines[1:])]
     (folder / "w.csv").write_text("\n".join([f"{lines[0]},n", *heavy]), encoding="utf-8")
@@ -229,14 +229,14 @@ def test_weights_are_a_column(run_json, refused, folder, seen):
     weighted, plain = (Taxonomy.load(folder / f"{name}.taxarbor") for name in "wr")
     assert "n" not in weighted.feature_names
     rows = np.repeat(np.arange(40), np.arange(40) % 3)
-    assert (weighted.labels[rows] == plain.labels).all()
+    assert (weighted.tree.labels[rows] == plain.labels).all()
     fit = ("fit", "w.csv", "-k", 3, "-o", "m", "--weights")
-    refused("--weights names 'm', which is no column to use", *fit, "m")
-    refused("--weights names 'origin', which does not hold numbers", *fit, "origin")
-    for old, new, told in ((",2", ",-2", "not negative; row 2 has -2"), (",", ",", "")):
+    refuse("--weights names 'm', which is no column to use", *fit, "m")
+    refuse("--weights names 'origin', which does not hold numbers", *fit, "origin")
+    for old, new, result in ((",2", ",-2", "not negative; row 2 has -2"), (",", ",", "")):
         wrong = [line[:-2] + line[-2:].replace(old, new) for line in heavy]
-        wrong = wrong if told else [line[:-1] + "0" for line in heavy]
+        wrong = wrong if result else [line[:-1] + "0" for line in heavy]
         (folder / "w.csv").write_text("\n".join([f"{lines[0]},n", *wrong]), encoding="utf-8")
-        refused(
-            f"--weights must be finite and {told}" if told else "--weights is zero", *fit, "n"
+        refuse(
+            f"--weights must be finite and {result}" if result else "--weights is zero", *fit, "n"
         )

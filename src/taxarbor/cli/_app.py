@@ -7,33 +7,30 @@ from typing import Annotated
 import typer
 
 from taxarbor import __version__
-from taxarbor.cli import _demo, _fit, _model
+from taxarbor.cli import _fit, _model
 from taxarbor.cli._shell import Commands
 
 EXAMPLES: dict[Callable[..., None], str] = {
     _fit.fit: "customers.csv -k 6 -o model.taxarbor --id-column id --label-column class",
-    _model.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
     _model.show: "model.taxarbor --depth 2",
+    _model.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
     _model.explain: "model.taxarbor customers.csv --node c0",
-    _model.assess: "model.taxarbor customers.csv --refits 10",
-    _model.export: "model.taxarbor -o tree.nwk",
     _model.report: "model.taxarbor customers.csv -o report.html --id-column id",
-    _demo.demo: "--data digits -o digits.html",
+    _model.export: "model.taxarbor -o tree.nwk",
+    _model.assess: "model.taxarbor customers.csv --refits 10",
+    _fit.demo: "--data digits -o digits.html",
 }
 
 app = typer.Typer(
-    name="taxarbor",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    cls=Commands,
+    name="taxarbor", no_args_is_help=True, pretty_exceptions_enable=False, cls=Commands
 )
 for command, example in EXAMPLES.items():
     name = command.__name__
     app.command(name, epilog=f"Example: taxarbor {name} {example}")(command)
 
 
-def _say_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"taxarbor {__version__}, Python {platform.python_version()}")
         raise typer.Exit
 
@@ -43,11 +40,11 @@ def start(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the versions.", callback=_say_version, is_eager=True
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
         ),
     ] = False,
 ) -> None:
-    """Readable taxonomies from unlabelled rows.
+    """Hierarchical clustering with rules that people can read.
 
-    Begin with fit; the other commands read the model that it writes.
+    Start with fit; the other commands read the model that it writes.
     """

@@ -1,261 +1,390 @@
-"""``taxarbor fit``: from a file of rows to a model."""
+"""``taxarbor fit`` and ``taxarbor demo``: from a table to a model."""
 
 import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from taxarbor._errors import InputError, counted, printable, some
-from taxarbor.cli import _options as opt
-from taxarbor.cli._shell import noted, say_json, say_lines, say_notes
+import typer
+
+from taxarbor._errors import InputError, TableWarning, counted, some
+from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
-    from taxarbor.cli._fitting import Fitted
+    from taxarbor._types import IndexArray
+    from taxarbor.cli._read import DataFile
     from taxarbor.tables import Table
+    from taxarbor.taxonomy import Taxonomy
 
-AUTO, DEFAULT_CLUSTERS = "auto", 8
-FIRST_LEVELS, FIRST_LINES = 3, 40
-"""How much of the tree is printed."""
+AUTO = "auto"
+N_LEVELS_SHOWN, N_LINES_SHOWN = 3, 40
+"""The part of the tree that fit prints."""
 MAX_NAMED = 5
 """Columns that a note names before it only counts them."""
-TREE = ("n_clusters", "branching", "max_leaf_size", "max_depth")
-ONLY_TAXARBOR = ("max_features", "min_leaf_size", "noise")
-"""Options of the tree: of all methods, and of one."""
-N_CLUSTERS = (
-    "Number of clusters, or auto: as many as are stable; 8 unless another limit is given."
-)
+DEMO_CLUSTERS = 12
+CLASS_DEPTH = 2
+"""Level of the biological classification whose classes colour the page."""
+
+
+class ColumnOptions(NamedTuple):
+    """The options of fit that say how columns are used."""
+
+    columns: str | None
+    categories: str | None
+    dates: str | None
+    weights: str | None
+    embedding: str | None
+    scale: str
+    metric: str
+
+
+class FittedTable(NamedTuple):
+    """A model, the table it was fitted to, and what fit prints about them."""
+
+    taxonomy: "Taxonomy"
+    labels: "IndexArray"
+    table: "Table"
+    X: Any
+    dropped: tuple[tuple[str, str], ...]
+    notes: list[str]
+    seconds: float
 
 
 def _table(help: str, **more: Any) -> Any:
-    return opt.option(help, rich_help_panel="How the table is read", **more)
+    return shell.option(help, rich_help_panel="Columns", **more)
 
 
 def _tree(help: str, **more: Any) -> Any:
-    return opt.option(help, rich_help_panel="How the tree grows", **more)
+    return shell.option(help, rich_help_panel="Tree", **more)
 
 
 def fit(
-    data: opt.Data,
+    data: shell.Data,
     output: Annotated[
         Path | None,
-        opt.option("The model to write; default: the name of DATA.", "--output", "-o"),
+        shell.option("Model to write; default: named after DATA.", "--output", "-o"),
     ] = None,
     n_clusters: Annotated[
-        str | None,
-        opt.option(N_CLUSTERS, "--n-clusters", "-k", metavar="NUMBER"),
-    ] = None,
-    id_column: opt.IdColumn = None,
-    label_column: opt.LabelColumn = None,
-    format: opt.Format = None,
-    embedding: opt.Embedding = None,
-    report: Annotated[Path | None, opt.option("Also write a page to look at.")] = None,
+        str,
+        shell.option(
+            "Number of clusters, or auto for as many as are stable; default: 8.",
+            *("--n-clusters", "-k"),
+            metavar="NUMBER",
+        ),
+    ] = "8",
+    id_column: shell.IdColumn = None,
+    label_column: shell.LabelColumn = None,
+    format: shell.Format = None,
+    labels: Annotated[Path | None, shell.option("Also write the cluster of each row.")] = None,
+    report: Annotated[Path | None, shell.option("Also write an HTML report.")] = None,
     show: Annotated[
-        bool,
-        opt.option("Also write a page, beside the model, and open it in a browser.", "--open"),
+        bool, shell.option("Also write an HTML report, and open it in a browser.", "--open")
     ] = False,
-    title: opt.Title = None,
-    labels: Annotated[
-        Path | None, opt.option("Also write the cluster of each row, as csv.")
-    ] = None,
-    force: opt.Force = False,
-    as_json: opt.Json = False,
-    columns: Annotated[str | None, _table("Use these columns only: a,b,c.")] = None,
+    force: shell.Force = False,
+    as_json: shell.Json = False,
+    columns: Annotated[str | None, _table("Use only these columns: a,b,c.")] = None,
     categories: Annotated[
-        str | None, _table("Columns to read as categories, besides text of few values: a,b.")
+        str | None, _table("Columns to treat as categorical, besides text: a,b.")
     ] = None,
     dates: Annotated[
-        str | None, _table("Columns of dates to use, as year, month and weekday: a,b.")
+        str | None, _table("Date columns to use, as year, month and weekday: a,b.")
     ] = None,
-    weights: Annotated[
-        str | None, _table("Column that says how much each row counts; it is no feature then.")
-    ] = None,
-    missing: Annotated[
-        Literal["mean", "error"] | None,
-        _table("Missing values: impute the mean, the default, or refuse them."),
-    ] = None,
+    weights: Annotated[str | None, _table("Column of sample weights; not a feature.")] = None,
+    embedding: shell.Embedding = None,
     scale: Annotated[
-        Literal["auto", "standard", "none"] | None,
-        _table("Standardize numbers where units differ, the default; always; never."),
-    ] = None,
+        Literal["auto", "standard", "none"],
+        _table("Scale numeric columns: auto (default), standard or none."),
+    ] = "auto",
     metric: Annotated[
-        Literal["euclidean", "cosine"] | None,
-        _table("cosine: only the direction of a row counts, not its length."),
-    ] = None,
+        Literal["euclidean", "cosine"],
+        _table("Distance between rows: euclidean (default) or cosine."),
+    ] = "euclidean",
     method: Annotated[
-        Literal["taxarbor", "hmmc"],
-        _tree("Taxarbor, the default, or the paper's HMMC."),
+        Literal["taxarbor", "hmmc"], _tree("Clustering method: taxarbor (default) or hmmc.")
     ] = "taxarbor",
-    branching: Annotated[
-        int | None, _tree("Most children per split; default: 2.", min=2)
-    ] = None,
-    max_leaf_size: Annotated[
-        int | None, _tree("Clusters of this many rows or fewer are not split.", min=1)
-    ] = None,
-    max_depth: Annotated[int | None, _tree("Most levels.", min=1)] = None,
-    seed: Annotated[
-        int, _tree("The same seed gives the same tree; default: 0.", min=0, max=2**32 - 1)
-    ] = 0,
-    jobs: Annotated[int, _tree("Threads; -1 for all processors. The tree is the same.")] = 1,
     max_features: Annotated[
-        int | None, _tree("Most features per split (taxarbor).", min=1)
+        int | None, _tree("Maximum number of features per split (taxarbor).", min=1)
     ] = None,
     min_leaf_size: Annotated[
-        int | None, _tree("Least rows of a cluster (taxarbor).", min=1)
+        int | None, _tree("Minimum number of rows per cluster (taxarbor).", min=1)
     ] = None,
     noise: Annotated[
         float | None,
-        _tree("Share of rows to set apart as noise, -1 (taxarbor).", metavar="SHARE"),
+        _tree("Share of the rows to label as noise, -1 (taxarbor).", metavar="SHARE"),
     ] = None,
+    seed: shell.Seed = 0,
+    jobs: shell.Jobs = 1,
 ) -> None:
-    """Grow a tree of clusters from the rows of a file, and save it as a model.
+    """Fit a tree of clusters to a table, and save it as a model.
 
-    Columns of numbers and of few different texts are used, with missing values; others are left
-    out, and named. Ctrl-C ends it, and nothing is written.
+    Numeric columns and text columns with few values are used; missing values are imputed. Other
+    columns are left out, and a note says why.
     """
-    given = dict(locals())
-    settings = _settings(method, given)
-    settings |= {"random_state": seed, "n_jobs": jobs, "verbose": int(sys.stderr.isatty())}
+    from taxarbor.cli import _write as write
+    from taxarbor.cli._read import DataFile
+    from taxarbor.cli._render import summarize
+    from taxarbor.metrics import score_hierarchy
+    from taxarbor.report import report as write_report
 
-    from taxarbor.cli import _files as files
-    from taxarbor.cli._fitting import METHODS, fit_table, make_encoder
-    from taxarbor.cli._render import model_facts
-    from taxarbor.metrics import tree_scores
-    from taxarbor.tables._checks import check_jobs
-
-    check_jobs(jobs)
-    estimator = METHODS[method](**settings)
-    model = output or files.named_after(data, ".taxarbor")
+    optional = {"max_features": max_features, "min_leaf_size": min_leaf_size, "noise": noise}
+    optional = {option: value for option, value in optional.items() if value is not None}
+    beside = {} if embedding is None else {"embedding": embedding}
+    beside |= {"n_clusters": AUTO} if n_clusters == AUTO else {}
+    for option in optional | beside if method != "taxarbor" else ():
+        raise InputError(f"is for --method taxarbor, not for {method}", option)
+    estimator = _make_estimator(method, n_clusters, seed, jobs).set_params(**optional)
+    name = write.stem_of(data)
+    if output is None and name is None:
+        raise InputError("standard input has no name: name the model with --output")
+    model = output or Path(f"{name}.taxarbor")
     page = report or (model.with_suffix(".html") if show else None)
-    files.check_labels_name(labels)
-    files.check_outputs((model, page, labels), (data,), force=force)
-    table, beside = _read(given, settings)
-    notes = [*table.notes, *([] if weights is None else [f"rows are weighted by {weights}"])]
-    if table.id_column is not None and id_column is None:
-        notes.append(f"rows are named by {table.id_column}")
-    table, encoder = make_encoder(
-        table, categories, dates, missing=missing, metric=metric, scale=scale
-    )
-    fitted = fit_table(table, estimator.set_params(encoder=encoder), notes, beside)
-    files.refuse_late(model, force=force)
-    fitted.taxonomy.save(model)
-    if labels is not None:
-        files.write_labels(labels, estimator.labels_, table, force=force)
-    scores = None
+    write.check_labels_name(labels)
+    write.check_outputs((model, page, labels), (data,), force=force)
+
+    file = DataFile(data, format, id_column, label_column)
+    _load_if_needed(file, "-k auto" if n_clusters == AUTO else None)
+    options = ColumnOptions(columns, categories, dates, weights, embedding, scale, metric)
+    fitted = _fit_file(estimator, file, options)
+    taxonomy, table, notes, scores = fitted.taxonomy, fitted.table, fitted.notes, None
     if table.labels is not None:
-        with noted(notes):
-            scores = tree_scores(fitted.taxonomy, table.labels)
+        with shell.collect_notes(notes):
+            scores = score_hierarchy(taxonomy, table.labels)
+
+    write.check_new(model, force=force)
+    taxonomy.save(model)
+    if labels is not None:
+        write.write_labels(labels, fitted.labels, table, force=force)
     if page is not None:
-        files.refuse_late(page, force=force)
-        with noted(notes):
-            _write_page(page, fitted, table, files.heading(title, data))
-        if show and not files.opened(page):
-            notes.append(f"there is no browser here; open {page} in one")
-    written = {"model": model, "labels": labels, "report": page}
-    if as_json:
-        document = {"data": data, "method": method, **model_facts(fitted.taxonomy)}
-        if fitted.taxonomy.stability is not None:
-            document["verdict"] = fitted.taxonomy.stability.curve.verdict()
-        dropped = [{"column": name, "reason": reason} for name, reason in fitted.dropped]
-        document |= {"seconds": fitted.seconds, "dropped": dropped, "scores": scores}
-        say_json(document | {"notes": notes} | written)
+        write.check_new(page, force=force)
+        title, names = name or "A taxonomy", table.row_names
+        with shell.collect_notes(notes):
+            write_report(
+                taxonomy, fitted.X, page, row_names=names, classes=table.labels, title=title
+            )
+        if show and not write.open_in_browser(page):
+            notes.append(f"no browser found: open {page} in one")
+    dropped = [{"column": column, "reason": reason} for column, reason in fitted.dropped]
+    if columns is None and dropped and not as_json:  # else others are left out on request
+        listed = [f"{column} ({reason})" for column, reason in fitted.dropped]
+        notes.insert(0, f"columns left out: {some(listed, MAX_NAMED)}")
+    document = {"data": data, "method": method, **summarize(taxonomy), "dropped": dropped}
+    if taxonomy.stability is not None:
+        document["verdict"] = taxonomy.stability.curve.verdict()
+    document |= {"seconds": fitted.seconds, "scores": scores, "notes": notes}
+    outputs = {"model": model, "labels": labels, "report": page}
+    shell.answer(document | outputs, as_json, lambda: _print_fit(file, fitted, scores, outputs))
+
+
+def _make_estimator(method: str, n_clusters: str, seed: int, jobs: int) -> Any:
+    from taxarbor.estimators import HMMC, Taxarbor
+
+    if n_clusters != AUTO and not (n_clusters.isdecimal() and int(n_clusters)):
+        raise InputError(f"must be 1 or more, or auto, got {n_clusters}", "n_clusters")
+    return {"taxarbor": Taxarbor, "hmmc": HMMC}[method](
+        AUTO if n_clusters == AUTO else int(n_clusters),
+        random_state=seed,
+        n_jobs=jobs,
+        verbose=int(sys.stderr.isatty()),
+    )
+
+
+def _load_if_needed(file: "DataFile", option: str | None) -> None:
+    """Read a large file into memory for options that need all rows; refuse a folder."""
+    option = option or ("--label-column" if file.label_column is not None else None)
+    if not file.in_blocks or option is None:
         return
-    if columns is None and fitted.dropped:  # else the others were left out on purpose
-        left_out = [f"{name} ({reason})" for name, reason in fitted.dropped]
-        notes.insert(0, f"left out: {some(left_out, MAX_NAMED)}")
-    say_notes(notes)
-    _say(data, fitted, scores, written)
+    if file.path.is_dir():
+        raise InputError(f"{option} needs all rows in memory, and {file} is a folder")
+    file.in_blocks = False
 
 
-def _read(given: dict[str, Any], settings: dict[str, Any]) -> "tuple[Table, dict[str, Any]]":
-    """Return the rows, their weights and vectors, or refuse too few rows before the fit."""
-    from taxarbor.cli import _reading as reading
-    from taxarbor.metrics._classes import encode_labels
-    from taxarbor.sources import open_source
+def _fit_file(estimator: Any, file: "DataFile", options: ColumnOptions) -> FittedTable:
+    """Fit an estimator to the table in a file."""
+    from taxarbor.cli import _read as read
 
-    data, name = given["data"], _name(given["data"])
-    in_blocks = reading.is_in_blocks(data, given["format"])
-    n_clusters = settings.get("n_clusters", DEFAULT_CLUSTERS)
-    needs_all = "-k auto" if n_clusters == AUTO else None
-    needs_all = "--label-column" if given["label_column"] is not None else needs_all
-    if in_blocks and needs_all is not None:
-        if data.is_dir():
-            raise InputError(f"{needs_all} needs all rows in memory, and {name} is a folder")
-        in_blocks = False
-    roles = {role: given[role] for role in ("id_column", "label_column", "format", "embedding")}
-    table, weights = reading.read_training(
-        data, given["columns"], given["weights"], **roles, in_blocks=in_blocks
+    columns = options.columns
+    table, weights = read.read_training_table(
+        file,
+        columns=None if columns is None else read.split_names(columns, "columns"),
+        categories=read.split_names(options.categories, "categories"),
+        weights=options.weights,
+        embedding=options.embedding,
     )
-    n_rows = open_source(table.X).n_rows
-    if n_rows == 1:
-        raise InputError(f"{name} has one row: there is nothing to divide")
-    if n_clusters not in (None, AUTO) and n_clusters > n_rows:
-        problem = f"has {n_rows:,} rows, too few for {n_clusters:,} clusters"
-        raise InputError(f"{name} {problem}; give a smaller -k")
-    if table.labels is not None and (encode_labels(table.labels, n_rows)[0] >= 0).sum() < 2:
-        raise InputError(f"{name} has one row with a label: scores compare two or more")
+    X = file.cells(table)
+    encoder = _make_encoder(file, table, options)
+    notes, warned = [*table.notes], list[str]()
+    if table.id_column is not None and file.id_column is None:
+        notes.append(f"row names are taken from the column {table.id_column}")
+    given = {"sample_weight": weights} if weights is not None else {}
     known = table.feature_names or ()
-    vectors = reading.find_embedding(data, given["embedding"], given["format"], known)
-    return table, {"sample_weight": weights, "embedding": vectors}
+    if (embedding := read.find_embedding(file, options.embedding, known)) is not None:
+        given["embedding"] = embedding
+    begin = time.perf_counter()
+    with shell.collect_notes(warned, but=TableWarning):
+        estimator.set_params(encoder=encoder).fit(table.X if encoder == AUTO else X, **given)
+    seconds = time.perf_counter() - begin
+    taxonomy, dropped = estimator.taxonomy_, table.dropped
+    if taxonomy.feature_names is None and table.feature_names is not None:
+        taxonomy = taxonomy.rename_features(table.feature_names)
+    if (encoding := taxonomy.encoding) is not None:
+        dropped, notes = (*dropped, *encoding.dropped), [*notes, *encoding.notes]
+        taxonomy = replace(taxonomy, encoding=replace(encoding, dropped=dropped))
+    notes += [*_describe_excluded(taxonomy, is_weighted=weights is not None), *warned]
+    return FittedTable(taxonomy, estimator.labels_, table, X, dropped, notes, seconds)
 
 
-def _write_page(page: Path, fitted: "Fitted", table: "Table", title: str) -> None:
-    from taxarbor.cli._reading import as_features
-    from taxarbor.report import report
-    from taxarbor.sources import open_source
+def _make_encoder(file: "DataFile", table: "Table", options: ColumnOptions) -> Any:
+    """Return the encoder of a table; a matrix has one unit, and is scaled only on request."""
+    import numpy as np
 
-    X: Any = open_source(table.X)
-    X = as_features(fitted.taxonomy, table) if X.in_memory else X
-    report(
-        fitted.taxonomy, X, page, row_names=table.row_names, classes=table.labels, title=title
-    )
+    from taxarbor.cli._read import is_frame, split_names
+    from taxarbor.tables import TableEncoder
 
-
-def _settings(method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the tree that were given, or refuse those of another method."""
-    names = (*TREE, *ONLY_TAXARBOR)
-    settings = {name: given[name] for name in names if given[name] is not None}
-    for name in (*ONLY_TAXARBOR, "embedding"):
-        if given[name] is not None and method != "taxarbor":
-            raise InputError(f"is for --method taxarbor, not for {method}", name)
-    if (text := settings.get("n_clusters")) is not None:
-        if text == AUTO and method != "taxarbor":
-            raise InputError(f"auto is for --method taxarbor, not for {method}", "n_clusters")
-        if text != AUTO and not (text.isdecimal() and int(text)):
-            raise InputError(f"must be 1 or more, or auto, got {text}", "n_clusters")
-        settings["n_clusters"] = text if text == AUTO else int(text)
-    elif settings.keys() & {"max_leaf_size", "max_depth"}:
-        settings["n_clusters"] = None
-    return settings
+    X, scale, dates = table.X, options.scale, split_names(options.dates, "dates") or None
+    has_types = file.format == "parquet" if file.in_blocks else is_frame(X)
+    is_default = dates is None and (scale, options.metric) == ("auto", "euclidean")
+    has_gaps = isinstance(X, np.ndarray) and bool(np.isnan(X).any())
+    if is_default and not has_types and not (has_gaps and table.feature_names):
+        return AUTO
+    scaling: Any = None if scale == "none" or (scale == "auto" and not has_types) else scale
+    metric: Any = options.metric
+    return TableEncoder(scale=scaling, metric=metric, date_features=dates)
 
 
-def _name(data: Path) -> str:
-    return "standard input" if str(data) == "-" else printable(str(data))
+def _describe_excluded(taxonomy: "Taxonomy", *, is_weighted: bool) -> Iterator[str]:
+    """Yield notes on the rows that took no part in a fit."""
+    tree = taxonomy.tree
+    n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
+    if n_excluded > 0 and not is_weighted:
+        rows = counted(n_excluded, "outlier or empty row", "outliers or empty rows")
+        yield f"{rows} excluded from the fit"
+    if tree.n_noise:
+        yield f"{counted(tree.n_noise, 'row')} labelled as noise"
 
 
-def _say(
-    data: Path,
-    fitted: "Fitted",
+def _print_fit(
+    file: "DataFile",
+    fitted: FittedTable,
     scores: dict[str, float] | None,
-    written: dict[str, Path | None],
+    outputs: dict[str, Path | None],
 ) -> None:
-    from taxarbor.cli._render import say_scores, say_tree, say_verdict
+    from taxarbor.cli._render import print_scores, print_tree, print_verdict
 
     taxonomy, n_dropped = fitted.taxonomy, len(fitted.dropped)
-    n_used = (
-        taxonomy.n_features if taxonomy.encoding is None else len(taxonomy.encoding.columns)
-    )
+    tree, encoding = taxonomy.tree, taxonomy.encoding
+    n_columns = (taxonomy.n_features or 0) if encoding is None else len(encoding.columns)
     left_out = f" ({n_dropped} left out)" if n_dropped else ""
-    say_lines(
-        f"{_name(data)}: {counted(taxonomy.tree.n_rows, 'row')}, {counted(n_used or 0, 'column')}"
-        f"{left_out}\n{counted(taxonomy.tree.n_leaves, 'cluster')} in {fitted.seconds:.2f} s -> "
-        f"{written['model']}\n"
+    shell.print_lines(
+        f"{file}: {counted(tree.n_rows, 'row')}, {counted(n_columns, 'column')}{left_out}\n"
+        f"{counted(tree.n_leaves, 'cluster')} in {fitted.seconds:.2f} s -> {outputs['model']}\n"
     )
-    say_tree(taxonomy, FIRST_LEVELS, max_nodes=FIRST_LINES)
-    if taxonomy.tree.height > FIRST_LEVELS or taxonomy.tree.n_nodes > FIRST_LINES:
-        say_lines("(the first levels; taxarbor show has all of it)")
-    if taxonomy.stability is not None and taxonomy.tree.n_leaves > 1:  # else a note says it
-        say_verdict(taxonomy.stability)
+    print_tree(taxonomy, N_LEVELS_SHOWN, max_nodes=N_LINES_SHOWN)
+    if tree.height > N_LEVELS_SHOWN or tree.n_nodes > N_LINES_SHOWN:
+        shell.print_lines("(the first levels; taxarbor show prints all)")
+    if taxonomy.stability is not None and tree.n_leaves > 1:  # else a note says it
+        print_verdict(taxonomy.stability)
     if scores is not None:
-        say_scores(scores)
-    for what in ("labels", "report"):
-        if written[what] is not None:
-            say_lines(f"\n{what} -> {written[what]}")
+        print_scores(scores)
+    for kind in ("labels", "report"):
+        if outputs[kind] is not None:
+            shell.print_lines(f"\n{kind} -> {outputs[kind]}")
+
+
+class DemoData(NamedTuple):
+    """A data set, the classes to compare with, and options of its report."""
+
+    description: str
+    reference: str
+    X: Any
+    feature_names: tuple[str, ...]
+    classes: list[str]
+    page: dict[str, Any]
+
+
+def demo(
+    data: Annotated[
+        Literal["animals", "digits"],
+        typer.Option(help="Animals with attributes, or handwritten digits."),
+    ] = "animals",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="HTML report to write.")
+    ] = Path("demo.html"),
+    force: shell.Force = False,
+    as_json: shell.Json = False,
+) -> None:
+    """Fit a data set that comes with the package, show the tree, and write a report."""
+    from taxarbor.cli import _render as render
+    from taxarbor.cli import _write as write
+    from taxarbor.estimators import Taxarbor
+    from taxarbor.metrics import score_hierarchy
+    from taxarbor.report import report
+
+    write.check_outputs((output,), (), force=force)
+    given = _load_animals() if data == "animals" else _load_digits()
+    begin = time.perf_counter()
+    model = Taxarbor(DEMO_CLUSTERS, random_state=0).fit(given.X)
+    taxonomy = model.taxonomy_.rename_features(given.feature_names)
+    seconds = time.perf_counter() - begin
+    names: Any = given.page.get("row_names")
+    scores = score_hierarchy(taxonomy, given.classes)
+    if (truth := given.page.pop("truth", None)) is not None:  # whose leaves are the rows
+        scores = score_hierarchy(taxonomy, names, truth) | scores
+    write.check_new(output, force=force)
+    report(taxonomy, given.X, output, classes=given.classes, **given.page)
+    document = {"data": data, **render.summarize(taxonomy), "seconds": seconds}
+    document |= {"scores": scores, "report": output, "notes": []}
+
+    def show() -> None:
+        n_clusters = counted(taxonomy.tree.n_leaves, "cluster")
+        typer.echo(f"{given.description}: {n_clusters} in {seconds:.2f} s.\n")
+        render.print_tree(taxonomy, members=_list_members(taxonomy, names, given.classes))
+        render.print_scores(scores, f"{given.reference}, which the fit has not seen")
+        shell.print_lines(f"\nreport -> {output}")
+
+    shell.answer(document, as_json, show)
+
+
+def _load_animals() -> DemoData:
+    from taxarbor.data import load_animals
+    from taxarbor.metrics import ClassTree
+
+    animals = load_animals()
+    truth = ClassTree.read(animals.tree)
+    return DemoData(
+        f"{len(animals.names)} animals, {len(animals.feature_names)} attributes",
+        "the biological classification",
+        animals.X / animals.X.max(axis=0),
+        animals.feature_names,
+        truth.ancestors_of(animals.names, CLASS_DEPTH),
+        {"title": "Animals", "row_names": animals.names, "truth": truth},
+    )
+
+
+def _load_digits() -> DemoData:
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    return DemoData(
+        f"{len(digits.data):,} handwritten digits of 8 x 8 pixels",
+        "the true digits",
+        digits.data,
+        tuple(map(str, digits.feature_names)),
+        [str(digit) for digit in digits.target],
+        {"title": "Handwritten digits", "images": 1.0 - digits.images / 16.0},
+    )
+
+
+def _list_members(taxonomy: "Taxonomy", names: Any, classes: list[str]) -> dict[int, str]:
+    """Return some rows of each cluster; the classes and their sizes if rows have no names."""
+    members = {}
+    for leaf in taxonomy.tree.leaves.tolist():
+        rows = taxonomy.tree.rows(leaf)
+        if names is not None:
+            members[leaf] = some(sorted(names[row] for row in rows), 6)
+        else:
+            counts = Counter(classes[row] for row in rows).most_common()
+            members[leaf] = some([f"{count} of {name}" for name, count in counts], 4)
+    return members

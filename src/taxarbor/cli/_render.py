@@ -1,11 +1,11 @@
-"""Trees, tables, facts and explanations for people: coloured on a terminal, plain elsewhere.
+"""Trees, tables and explanations for people: coloured on a terminal, plain elsewhere.
 
 All text from models and data goes through :func:`rich.text.Text`, which reads no markup.
 """
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +18,12 @@ from rich.tree import Tree
 
 from taxarbor._errors import counted, printable
 from taxarbor._format import format_column
-from taxarbor.cli._shell import say_lines
+from taxarbor.cli._shell import print_lines
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import (
     describe_decision,
     describe_rule,
+    describe_stability,
     outline,
     phrase,
 )
@@ -30,294 +31,265 @@ from taxarbor.taxonomy._text import (
 if TYPE_CHECKING:
     from taxarbor.explain import Explanation
 
-SIGNS = {1: "blue", -1: "red"}
-WIDE = 10_000
-"""Columns where there is no terminal: nothing is cut, and other programs read whole lines."""
-MEANING = {
-    "adjusted_shortest_path": "steps between rows in the tree, against those in the true tree",
-    "adjusted_path_sharing": "way from the root that rows share, against the true tree's",
-    "adjusted_rand": "pairs of rows that are together or apart, against the classes",
-    "adjusted_mutual_info": "what the cluster tells of the class",
-    "dendrogram_purity": "one class alone where two of its rows meet (by chance above 0)",
+COLOURS = {1: "blue", -1: "red"}
+"""Of a feature that is higher or lower."""
+UNLIMITED_WIDTH = 10_000
+"""Columns where there is no terminal: lines stay whole for other programs."""
+SCORES = {
+    "adjusted_shortest_path": "number of steps between rows, compared with the true tree",
+    "adjusted_path_sharing": "shared path from the root, compared with the true tree",
+    "adjusted_rand": "pairs of rows in the same cluster, compared with the classes",
+    "adjusted_mutual_info": "mutual information of clusters and classes",
+    "dendrogram_purity": "purity of the smallest node with two rows of a class",
 }
 """The measures that are shown."""
-SCALE = "1 is perfect, 0 is chance"
 N_LISTED = 3
-"""Features and rows in a line of the table of all nodes."""
-LEVELS = "▁▂▃▄▅▆▇█"
-MARGINS = "Margin: 1 is usual, 0 the border, negative beyond it."
+"""Features and rows of a node in the table of all nodes."""
+BARS = "▁▂▃▄▅▆▇█"
+EXAMPLES = {"typical": "distance", "extreme": "margin", "borderline": "margin"}
+"""Kinds of example rows, and the number given with each row."""
 
 
-def stdout() -> Console:
-    """Return what draws on standard output."""
+def make_console() -> Console:
+    """Return a console on standard output."""
     console = Console(markup=False, highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = WIDE
+        console.width = UNLIMITED_WIDTH
     return console
 
 
-def say(drawn: RenderableType) -> None:
-    """Print a tree, a table or a line; without blanks at the ends of lines in a pipe."""
-    console = stdout()
+def draw(drawing: RenderableType) -> None:
+    """Print a tree, a table or a line; without trailing blanks in a pipe."""
+    console = make_console()
     if console.is_terminal:
-        console.print(drawn)
+        console.print(drawing)
         return
     with console.capture() as captured:
-        console.print(drawn)
+        console.print(drawing)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def plain(value: object) -> Text:
-    """Return text as it is, on one line."""
-    return Text(printable(str(value)))
+# Trees
 
 
-def say_tree(
-    taxonomy: Taxonomy, max_depth: int | None, n_top: int = 3, *, max_nodes: int | None = None
-) -> None:
-    """Print a tree with reasons: guides and colours on a terminal, indented text elsewhere."""
-    most = taxonomy.tree.n_nodes if max_nodes is None else max_nodes
-    if stdout().is_terminal:
-        say(draw_tree(taxonomy, max_depth=max_depth, n_top=n_top, max_nodes=most))
-    else:
-        typer.echo(taxonomy.to_text(max_depth, n_top, max_nodes=most))
-
-
-def say_verdict(trust: Stability) -> None:
-    """Print how many clusters to keep, and where refits send the rows left out."""
-    verdict = trust.curve.verdict()
-    typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.\n{trust.describe_left_out()}")
-
-
-def draw_tree(
+def print_tree(
     taxonomy: Taxonomy,
-    *,
     max_depth: int | None = None,
     n_top: int = 3,
-    max_nodes: int,
-    below: dict[int, str] | None = None,
-) -> Tree:
-    """Return a tree of lines such as ``age above 41  12 rows  c2``, and more below some."""
-    drawn: list[Tree] = []  # the path from the root to the last line
+    *,
+    max_nodes: int | None = None,
+    members: Mapping[int, str] | None = None,
+) -> None:
+    """Print a tree: guides and colours on a terminal or with members, else indented text."""
+    max_nodes = taxonomy.tree.n_nodes if max_nodes is None else max_nodes
+    if members is None and not make_console().is_terminal:
+        typer.echo(taxonomy.to_text(max_depth, n_top, max_nodes=max_nodes))
+        return
+    path: list[Tree] = []  # from the root to the last line
     for depth, node, reasons, label in outline(taxonomy, max_depth, n_top, max_nodes):
         if node is None:
-            drawn[0].add(Text(label, "dim"))
+            path[0].add(Text(label, "dim"))
             continue
-        text = Text("all" if node == taxonomy.tree.root else f"node {node}", "bold")
-        if reasons:
-            words = [Text(phrase(reason), SIGNS[reason.sign]) for reason in reasons]
-            text = Text(", ").join(words)
+        words = [Text(phrase(reason), COLOURS[reason.sign]) for reason in reasons]
+        text = Text(", ").join(words) if words else Text("all" if not depth else f"node {node}")
         text.append(f"  {counted(int(taxonomy.tree.sizes[node]), 'row')}", "dim")
-        if taxonomy.tree.is_leaf(node):
-            text.append(f"  {label}", "bold green")
-        if node != taxonomy.tree.root and reasons:
+        text.append(f"  {label}", "bold green" if taxonomy.tree.is_leaf(node) else "italic")
+        if words:
             text.append(f"  node {node}", "dim")
         if rule := describe_rule(taxonomy, node):
             text.append(f"  ({rule})", "dim")
-        if taxonomy.stability is not None and node != taxonomy.tree.root:
-            style = "dim" if taxonomy.stability.is_stable[node] else "yellow"
-            text.append(f"  ({taxonomy.stability.describe(node)})", style)
-        if label and not taxonomy.tree.is_leaf(node):
-            text.append(f"  {label}", "italic")
-        if below and node in below:
-            text.append(f"\n{printable(below[node])}", "dim")
-        del drawn[depth:]
-        branch = (
-            Tree(text, guide_style="dim", highlight=False) if not drawn else drawn[-1].add(text)
-        )
-        drawn.append(branch)
-    return drawn[0]
+        if stability := describe_stability(taxonomy, node):
+            is_stable = taxonomy.stability is None or taxonomy.stability.is_stable[node]
+            text.append(f"  ({stability})", "dim" if is_stable else "yellow")
+        if members and node in members:
+            text.append(f"\n{printable(members[node])}", "dim")
+        text.rstrip()
+        del path[depth:]
+        is_root = not path
+        path.append(Tree(text, guide_style="dim") if is_root else path[-1].add(text))
+    draw(path[0])
 
 
-def make_table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """Return an empty table; columns of numbers stand to the right."""
+def print_verdict(stability: Stability) -> None:
+    """Print how many clusters are stable, and where refits send the rows left out."""
+    verdict = stability.curve.verdict()
+    typer.echo(f"\n{verdict[0].upper()}{verdict[1:]}.\n{stability.describe_left_out()}")
+
+
+def summarize(taxonomy: Taxonomy) -> dict[str, Any]:
+    """Return sizes of a model as plain values."""
+    tree = taxonomy.tree
+    used = taxonomy.n_features_used[[rule is not None for rule in tree.rules]]
+    return {
+        "n_rows": tree.n_rows,
+        "n_noise": tree.n_noise,
+        "n_features": taxonomy.n_features,
+        "n_clusters": tree.n_leaves,
+        "height": tree.height,
+        "median_features_per_split": float(np.median(used)) if len(used) else None,
+        "can_predict": tree.rules[tree.root] is not None,
+    }
+
+
+# Tables
+
+
+def print_table(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Collection[str] = ()
+) -> None:
+    """Print a table; columns of numbers are aligned to the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for name in columns:
-        is_number = name in right
+    for name in header:
+        is_number = name in numbers
         table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
-    return table
+    for row in rows:
+        table.add_row(*(c if isinstance(c, Text) else Text(printable(str(c))) for c in row))
+    draw(table)
 
 
-def add_row(table: Table, *cells: Any) -> None:
-    """Add a line to a table; what is no text of rich's yet is taken as it is."""
-    table.add_row(*(cell if isinstance(cell, Text) else plain(cell) for cell in cells))
+def print_scores(scores: Mapping[str, float], reference: str = "the known classes") -> None:
+    """Print scores against a reference."""
+    print_lines(f"\nCompared with {reference} (1 is perfect, 0 is chance):\n")
+    rows = [
+        (name.replace("_", " "), f"{scores[name]:.3f}", meaning)
+        for name, meaning in SCORES.items()
+        if not math.isnan(scores.get(name, math.nan))
+    ]
+    print_table(("measure", "score", "meaning"), rows, ("score",))
 
 
-def percent(value: float | None) -> str:
+def format_share(value: float | None) -> str:
     """Return a share in percent, ``-`` for none."""
     return "-" if value is None or math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"
 
 
-def score_table(scores: Mapping[str, float]) -> Table:
-    """Return the scores that are corrected for chance, with what they say."""
-    table = make_table("measure", "score", "compares", right=("score",))
-    for name, meaning in MEANING.items():
-        if not math.isnan(scores.get(name, math.nan)):
-            add_row(table, name.replace("_", " "), f"{scores[name]:.3f}", meaning)
-    return table
-
-
-def say_scores(scores: Mapping[str, float], reference: str = "the known classes") -> None:
-    """Print scores against a reference."""
-    say_lines(f"\nAgainst {reference} ({SCALE}):\n")
-    say(score_table(scores))
-
-
-def describe_model(taxonomy: Taxonomy) -> str:
-    """Return sizes of a model, and the estimator that it came from."""
-    features = f"{counted(taxonomy.n_features, 'feature')}, " if taxonomy.n_features else ""
-    by = f", made by {name}" if (name := (taxonomy.made_by or {}).get("estimator")) else ""
-    return f"{counted(taxonomy.tree.n_rows, 'row')}, {features}{counted(taxonomy.tree.n_leaves, 'cluster')}{by}"
-
-
-def model_facts(taxonomy: Taxonomy) -> dict[str, Any]:
-    """Return sizes and means of a tree, as plain values."""
-    used = [
-        int(n)
-        for n, rule in zip(taxonomy.n_features_used, taxonomy.tree.rules, strict=True)
-        if rule
-    ]
-    return {
-        "n_rows": taxonomy.tree.n_rows,
-        "n_noise": taxonomy.tree.n_noise,
-        "n_features": taxonomy.n_features,
-        "n_clusters": taxonomy.tree.n_leaves,
-        "height": taxonomy.tree.height,
-        "median_features_per_split": float(np.median(used)) if used else None,
-        "places_new_rows": taxonomy.tree.rules[taxonomy.tree.root] is not None,
-    }
-
-
-def say_nodes(nodes: Sequence[dict[str, Any]], top: int) -> None:
-    """Print a line per node."""
-    few = min(N_LISTED, top)
-    numbers = ("node", "rows")
-    names = ("name", "what stands out", "typical rows", "at the border")
-    table = make_table("node", "cluster", *numbers[1:], *names, right=numbers)
-    for values in nodes:
-        cluster = "" if values["cluster"] is None else f"c{values['cluster']}"
-        name = "  " * values["depth"] + values["name"]
-        cells = (values["node"], Text(cluster, "bold green"), f"{values['n_rows']:,}", name)
-        features = (_words(one, one["effect"]) for one in values["standout"][:few])
-        rows = (_rows(values[kind][:few]) for kind in ("typical", "borderline"))
-        add_row(table, *cells, Text(", ").join(features), *rows)
-    say(table)
-
-
-def say_node(why: "Explanation", values: dict[str, Any]) -> None:
-    """Print all there is on one node."""
-    taxonomy, node = why.taxonomy, values["node"]
-    cluster = "" if values["cluster"] is None else f", c{values['cluster']}"
-    say(Text(f"node {node}{cluster}: ").append(printable(values["name"]), "bold"))
-    share = values["n_rows"] / taxonomy.tree.n_rows
-    say(f"{counted(values['n_rows'], 'row')}, {share:.0%} of all, at depth {values['depth']}")
-    above = " > ".join(
-        printable(why.names[ancestor]) for ancestor in taxonomy.tree.path(node)[:-1]
-    )
-    if above:
-        say(plain(f"within {above}"))
-    if (decider := values["decided_by"]) is not None and (rule := taxonomy.tree.rules[decider]):
-        where = f", {decision}" if (decision := describe_decision(taxonomy, node)) else ""
-        say(f"divided by {counted(rule.n_features_used, 'feature')}{where}")
-    if values["standout"]:
-        say("\nWhat stands out, against all rows:\n")
-        _say_standout(values["standout"])
-    if values["features"]:
-        say("\nWhat leads here, rather than beside it:\n")
-        is_yes_no = taxonomy.is_boolean
-        assert is_yes_no is not None
-        numbers = ("share", "mean", "mean of the rest")
-        table = make_table("feature", *numbers, right=numbers)
-        for one in values["features"]:
-            means = _pair(one["mean"], one["rest_mean"], is_yes_no[one["column"]])
-            sign = 1.0 if one["direction"] == "higher" else -1.0
-            add_row(table, _words(one, sign), percent(one["share"]), *means)
-        say(table)
-    border = "between its children" if values["children"] else "to its siblings"
-    for kind, what, measure in (
-        ("typical", "typical rows, with distances from the middle", "distance"),
-        ("extreme", "extreme rows, with least margins", "margin"),
-        ("borderline", f"rows at the border {border}, with margins", "margin"),
-    ):
-        if values[kind]:
-            say(Text(f"\n{what}: ").append(_rows(values[kind], measure)))
-
-
-def _say_standout(features: Sequence[dict[str, Any]]) -> None:
-    """Print the features of a node against all rows, with small histograms if they can be."""
-    is_drawn = stdout().encoding.startswith("utf")
-    numbers = ("effect", "here", "all rows")
-    shapes = ("distribution here", "of all rows") if is_drawn else ()
-    table = make_table("feature", *numbers, *shapes, right=numbers)
-    for one in features:
-        means = _pair(one["mean"], one["all_mean"], one["share"] is not None)
-        drawn = [_drawn(one[counts]) for counts in ("counts", "all_counts")] if is_drawn else []
-        add_row(table, _words(one, one["effect"]), f"{one['effect']:+.2f}", *means, *drawn)
-    say(table)
-
-
-def _pair(mean: float | None, other: float | None, is_yes_no: bool) -> list[str]:
-    """Return two means of a feature, as shares if it is one of yes and no."""
-    if is_yes_no:
-        return [percent(mean), percent(other)]
-    return format_column([math.nan if one is None else one for one in (mean, other)])
-
-
-def _drawn(counts: Sequence[int]) -> str:
-    """Return a histogram in a line of text; a bin that is not empty is never flat."""
-    most = max(counts)
-    return "".join(LEVELS[math.ceil((len(LEVELS) - 1) * count / most)] for count in counts)
-
-
-def say_rows(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the way of each row, a line per step."""
-    columns = ("row", "step", "goes to", "margin", "surer than", "because")
-    table = make_table(*columns, right=("step", "margin", "surer than"))
-    for values in rows:
-        name = f"row {values['row']}" if values["name"] is None else values["name"]
-        home = "set apart" if values["cluster"] < 0 else f"c{values['cluster']}"
-        first: Any = plain(name).append(f"  {home}", "bold green")
-        for step, one in enumerate(values["steps"], start=1):
-            is_beyond = (one["margin"] or 0.0) < 0.0
-            margin = Text(_measured(one["margin"]), "red" if is_beyond else "")
-            cells = (first, step, one["child_name"], margin, percent(one["surer_than"]))
-            add_row(table, *cells, one["why"])
-            first = ""
-        if not values["steps"]:
-            add_row(table, first, "", "", "", "", "")
-    say(table)
-    say(f"\n{MARGINS} Surer than: the share of the cluster's rows with a smaller one.")
-
-
-def describe_new_rows(why: "Explanation", X: Any, row_names: Sequence[str] | None) -> list[Any]:
-    """Return where new rows go, and why, as :meth:`Explanation.row` has it."""
-    taxonomy = why.taxonomy
-    rows: list[dict[str, Any]] = []
-    for row, label in enumerate(taxonomy.predict(X).tolist()):
-        name = None if row_names is None else row_names[row].strip() or f"row {row}"
-        leaf = None if label < 0 else int(taxonomy.tree.leaves[label])
-        place = {"leaf": leaf, "cluster": label}
-        rows.append({"row": row, "name": name, **place, "steps": []})
-    kept = ("node", "node_name", "child", "child_name", "margin", "surer_than", "why")
-    for line in why.place(X, row_names).to_dict("records"):
-        rows[line["row"]]["steps"].append({name: line[name] for name in kept})
-    return rows
-
-
-def _words(one: dict[str, Any], sign: float) -> Text:
-    return Text(printable(one["words"]), SIGNS[1 if sign > 0.0 else -1])
-
-
-def _rows(rows: Sequence[dict[str, Any]], measure: str | None = None) -> Text:
-    """Name rows, those without names by their numbers, and what is measured of them."""
-    texts = []
-    for one in rows:
-        is_unnamed = one["name"] == f"row {one['row']}"
-        name = str(one["row"]) if is_unnamed else str(one["name"])
-        texts.append(name if measure is None else f"{name} ({_measured(one[measure])})")
-    return plain(", ".join(texts))
-
-
-def _measured(value: float | None) -> str:
-    """Return a margin or a distance, of which 1 is usual."""
+def _format_margin(value: float | None) -> str:
     return "-" if value is None else f"{value:,.2f}"
+
+
+# Explanations
+
+
+def print_nodes(nodes: Sequence[dict[str, Any]]) -> None:
+    """Print a line per node."""
+    lines = []
+    for node in nodes:
+        cluster = "" if node["cluster"] is None else f"c{node['cluster']}"
+        name = "  " * node["depth"] + node["name"]
+        features = [_colour(one, one["effect"]) for one in node["standout"][:N_LISTED]]
+        rows = [_name_rows(node[kind][:N_LISTED]) for kind in ("typical", "borderline")]
+        lines.append((
+            *(node["node"], Text(cluster, "bold green"), f"{node['n_rows']:,}", name),
+            *(Text(", ").join(features), *rows),
+        ))  # fmt: skip
+    header = (
+        "node",
+        "cluster",
+        "rows",
+        "name",
+        "distinctive features",
+        "typical",
+        "borderline",
+    )
+    print_table(header, lines, ("node", "rows"))
+
+
+def print_node(explanation: "Explanation", node: dict[str, Any]) -> None:
+    """Print all that is known about a node."""
+    taxonomy, number = explanation.taxonomy, node["node"]
+    cluster = "" if node["cluster"] is None else f", c{node['cluster']}"
+    draw(Text(f"node {number}{cluster}: ").append(printable(node["name"]), "bold"))
+    share = format_share(node["n_rows"] / explanation.whole.tree.n_rows)
+    lines = [f"{counted(node['n_rows'], 'row')}, {share} of all, at depth {node['depth']}"]
+    above = [explanation.names[ancestor] for ancestor in taxonomy.tree.path(number)[:-1]]
+    if above:
+        lines.append(f"within {' > '.join(above)}")
+    if (decider := node["decided_by"]) is not None:
+        decision = describe_decision(taxonomy, number)
+        used = counted(int(taxonomy.n_features_used[decider]), "feature")
+        lines.append(f"split by {used}" + (f", {decision}" if decision else ""))
+    print_lines("\n".join(lines))
+    if node["standout"]:
+        print_lines("\nDistinctive features, compared with all rows:\n")
+        _print_distinctive(node["standout"])
+    if node["features"]:
+        print_lines("\nFeatures that separate the node from its siblings:\n")
+        is_boolean: Any = taxonomy.is_boolean
+        rows = [
+            (
+                _colour(one, 1.0 if one["direction"] == "higher" else -1.0),
+                format_share(one["share"]),
+                *_format_means(one["mean"], one["rest_mean"], is_boolean[one["column"]]),
+            )
+            for one in node["features"]
+        ]
+        numbers = ("share", "mean", "mean of siblings")
+        print_table(("feature", *numbers), rows, numbers)
+    for kind, measure in EXAMPLES.items():
+        if node[kind]:
+            draw(Text(f"\n{kind} rows ({measure}): ").append(_name_rows(node[kind], measure)))
+
+
+def _print_distinctive(features: Sequence[dict[str, Any]]) -> None:
+    """Print features of a node and of all rows, with histograms if these can be encoded."""
+    has_bars = make_console().encoding.startswith("utf")
+    numbers = ("effect", "mean", "mean of all")
+    rows = []
+    for one in features:
+        means = _format_means(one["mean"], one["all_mean"], one["share"] is not None)
+        bars = [_draw_counts(one[counts]) for counts in ("counts", "all_counts")]
+        cells = (_colour(one, one["effect"]), f"{one['effect']:+.2f}", *means)
+        rows.append((*cells, *bars) if has_bars else cells)
+    histograms = ("histogram", "histogram of all") if has_bars else ()
+    print_table(("feature", *numbers, *histograms), rows, numbers)
+
+
+def _format_means(mean: float | None, other: float | None, is_boolean: bool) -> list[str]:
+    """Return two means of a feature, as shares if it is boolean."""
+    if is_boolean:
+        return [format_share(mean), format_share(other)]
+    return format_column([math.nan if value is None else value for value in (mean, other)])
+
+
+def _draw_counts(counts: Sequence[int]) -> str:
+    """Return a histogram in a line of text, where only empty bins are flat."""
+    largest = max(counts)
+    return "".join(BARS[math.ceil((len(BARS) - 1) * count / largest)] for count in counts)
+
+
+def print_rows(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the path of each row, a line per rule."""
+    lines: list[tuple[Any, ...]] = []
+    for row in rows:
+        name = f"row {row['row']}" if row["name"] is None else row["name"]
+        cluster = "noise" if row["cluster"] < 0 else f"c{row['cluster']}"
+        first = Text(printable(name)).append(f"  {cluster}", "bold green")
+        for number, step in enumerate(row["steps"], start=1):
+            is_beyond = (step["margin"] or 0.0) < 0.0
+            margin = Text(_format_margin(step["margin"]), "red" if is_beyond else "")
+            percentile = format_share(step["surer_than"])
+            lines.append((first, number, step["child_name"], margin, percentile, step["why"]))
+            first = Text()
+        if not row["steps"]:
+            lines.append((first, *[""] * 5))
+    numbers = ("step", "margin", "percentile")
+    print_table(("row", "step", "goes to", *numbers[1:], "because"), lines, numbers)
+    print_lines(
+        "\nMargin: 1 is the median, 0 is the boundary, negative is beyond it. "
+        "Percentile: share of the cluster's rows with a smaller margin."
+    )
+
+
+def _colour(feature: dict[str, Any], sign: float) -> Text:
+    return Text(printable(feature["words"]), COLOURS[1 if sign > 0.0 else -1])
+
+
+def _name_rows(rows: Sequence[dict[str, Any]], measure: str | None = None) -> Text:
+    """Return the names of rows, and a number measured of each."""
+    names = [str(row["name"]) for row in rows]
+    if measure is not None:
+        names = [
+            f"{name} ({_format_margin(row[measure])})"
+            for name, row in zip(names, rows, strict=True)
+        ]
+    return Text(printable(", ".join(names)))

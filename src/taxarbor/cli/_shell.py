@@ -1,171 +1,214 @@
-"""What every command does: one line and an exit code where something is wrong, JSON, notes.
+"""What all commands share: options, errors on one line, exit codes, JSON and notes.
 
-0 is success, 2 is bad input, 130 is Ctrl-C. Everything else is a bug: a traceback, and exit
-code 1.
+Exit codes: 0 is success, 2 is bad input, 130 is Ctrl-C; a bug ends with a traceback and 1.
 """
 
 import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 from typer.core import TyperGroup
 
 from taxarbor._errors import InputError, printable
-from taxarbor.cli import BAD_INPUT, INTERRUPTED
 
+BAD_INPUT = 2
+INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__mro__[1]
-"""What typer raises for options it does not know; of which class depends on its version."""
-CALLED = {
-    **{"random_state": "seed", "n_jobs": "jobs", "sample_weight": "weights"},
-    **{"categorical_features": "categories", "date_features": "dates"},
+"""The error of typer for unknown options; its class depends on the version of typer."""
+OPTION_NAMES = {
+    "random_state": "seed",
+    "n_jobs": "jobs",
+    "sample_weight": "weights",
+    "date_features": "dates",
 }
 """Parameters whose options have other names."""
 
 
+# Options
+
+
+def option(help: str, *names: str, **more: Any) -> Any:
+    """Declare an option without a default in its help."""
+    return typer.Option(*names, help=help, show_default=False, **more)
+
+
+def _argument(help: str, name: str) -> Any:
+    return typer.Argument(help=help, metavar=name, show_default=False)
+
+
+FileFormat: TypeAlias = Literal["csv", "tsv", "parquet", "npy", "npz", "mtx", "h5ad"]
+Model = Annotated[Path, _argument("Model written by fit.", "MODEL")]
+Data = Annotated[
+    Path,
+    _argument(
+        "Table to read: csv, tsv, parquet, npy, npz, mtx, h5ad, or a folder of parquet files; "
+        "- is standard input.",
+        "DATA",
+    ),
+]
+TrainingData = Annotated[
+    Path,
+    _argument("Table the model was fitted to, in the same order; - is standard input.", "DATA"),
+]
+Clusters = Annotated[
+    int | None,
+    option("Number of clusters: undo the last splits of the tree.", "--clusters", min=1),
+]
+IdColumn = Annotated[
+    str | None, option("Column with the names of the rows; default: detected.")
+]
+LabelColumn = Annotated[
+    str | None, option("Column with known classes; never used as a feature.")
+]
+Format = Annotated[
+    FileFormat | None,
+    option("Format of DATA; default: by its extension.", "--format", metavar="FORMAT"),
+]
+Embedding = Annotated[
+    str | None,
+    option("Vectors to cluster: a column, an entry of obsm, or a .npy file."),
+]
+Output = Annotated[
+    Path | None, option("File to write; default: standard output.", "--output", "-o")
+]
+Jobs = Annotated[int, option("Number of threads; -1 for all processors.")]
+Seed = Annotated[int, option("Random seed; default: 0.", min=0, max=2**32 - 1)]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+# Errors
+
+
 class Commands(TyperGroup):
-    """Commands that end with one line on standard error where input is bad."""
+    """Commands that end with one line on standard error if the input is bad."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Parse what was typed and run it, then exit."""
+        """Parse the arguments, run the command and exit."""
         run: Any = super().main
         try:
             code = run(*arguments, **options | {"standalone_mode": False})
         except UsageError as error:
             message = error.format_message()
-            if "\n" in message:  # nothing was typed, and this is the help
+            if "\n" in message:  # no arguments: the message is the help
                 error.show()
-            elif message:  # else the help is there already
+            elif message:
                 command = "taxarbor" if error.ctx is None else error.ctx.command_path
                 _print_error(f"{message} See {command} --help")
             code = BAD_INPUT
-        except typer.Abort:
+        except typer.Abort:  # Ctrl-C while the arguments are parsed
             code = INTERRUPTED
-        if code == INTERRUPTED:  # also Ctrl-C while arguments are parsed, which typer catches
+        if code == INTERRUPTED:
             _print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the requested command."""
+        """Run the command."""
         try:
             result = super().invoke(ctx)
-            if sys.stdout is not None:  # as it is where somebody closed it
-                sys.stdout.flush()  # here, where a closed pipe is no news to anybody
+            if sys.stdout is not None:
+                sys.stdout.flush()  # a full disk or a closed pipe raises here, and not at exit
         except (BrokenPipeError, typer.Exit, typer.Abort, UsageError):
-            raise  # `| head` has seen enough: typer ends quietly, as it does for the others
+            raise
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
-            message = _describe(error, self._options(ctx))
+            message = _describe(error, self._find_options(ctx))
             if message is None:
                 raise
-            refuse(message)
+            _print_error(message)
+            raise typer.Exit(BAD_INPUT) from None
         return result
 
-    def _options(self, ctx: Any) -> Callable[[str], str | None]:
+    def _find_options(self, ctx: Any) -> Callable[[str], str | None]:
         """Return a function from parameters of the library to options of the command."""
         command = self.get_command(ctx, ctx.invoked_subcommand)
         params = [] if command is None else command.params
         names = {param.name: max(param.opts, key=len) for param in params}
         options = {name: text for name, text in names.items() if text.startswith("--")}
-        return lambda name: (options | {"X": "the table"}).get(CALLED.get(name, name))
+        return lambda name: (options | {"X": "the table"}).get(OPTION_NAMES.get(name, name))
 
 
 def _describe(error: Exception, options: Callable[[str], str | None]) -> str | None:
     """Return one line on an error of the user's input or machine, None for a bug."""
     if isinstance(error, MemoryError):
-        return "there is not enough memory: take fewer rows or columns"
+        return "not enough memory: use fewer rows or columns"
     if isinstance(error, InputError):
         return error.message(options)
     if isinstance(error, ImportError):
         package = (error.name or "").partition(".")[0]
-        has_command = "pip install" in str(error) or not package
-        message = str(error) if has_command else f"{error}: pip install {package}"
+        has_remedy = "pip install" in str(error) or not package
+        message = str(error) if has_remedy else f"{error}: pip install {package}"
         return None if package == "taxarbor" else message
-    if isinstance(error, FileExistsError):  # it was created after the outputs were checked
-        return f"{error.filename} is there already; --force replaces it"
     if isinstance(error, OSError):
         message = error.strerror or str(error)
         return message if error.filename is None else f"{error.filename}: {message}"
     return None
 
 
-def refuse(message: str) -> NoReturn:
-    """End with a line on standard error."""
-    _print_error(message)
-    raise typer.Exit(BAD_INPUT)
-
-
 def _print_error(message: str) -> None:
-    """Print a line on standard error, unless it is a closed terminal."""
+    """Print one line on standard error, unless it is closed."""
     with suppress(OSError):
-        typer.echo(f"taxarbor: {on_one_line(message)}", err=True)
+        typer.echo(f"taxarbor: {_on_one_line(message)}", err=True)
 
 
-def on_one_line(message: str) -> str:
-    """Return a text that does nothing to a terminal but stand there."""
+def _on_one_line(message: str) -> str:
     return " ".join(printable(message).split())
 
 
-def answer(document: Mapping[str, Any], as_json: bool, line: str | None = None) -> None:
-    """Print a document, or its notes on standard error and then a line, if there is one."""
+# Results
+
+
+def answer(document: Mapping[str, Any], as_json: bool, show: Callable[[], None]) -> None:
+    """Print a document as JSON; or its notes on standard error, and then what ``show`` does."""
     if as_json:
-        say_json(document)
+        typer.echo(json.dumps(_as_json(document), allow_nan=False))
         return
-    say_notes(document["notes"])
-    if line is not None:
-        say_lines(line)
+    for note in document["notes"]:
+        _print_error(f"note: {note}")
+    show()
 
 
-def say_lines(text: str) -> None:
-    """Print lines of words; the names in them do nothing to a terminal."""
+def _as_json(value: Any) -> Any:
+    """Return plain values; numbers that JSON does not have are null."""
+    if isinstance(value, Mapping):
+        return {key: _as_json(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_as_json(inner) for inner in value]
+    if isinstance(value, Path):
+        return str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_lines(text: str) -> None:
+    """Print lines of text; control characters in names are blanks."""
     typer.echo(_escape(text))
 
 
-def say_data(text: str) -> None:
-    """Print what other programs read as it is; on a terminal, it does nothing to that."""
-    is_seen = sys.stdout is not None and sys.stdout.isatty()
-    # Without color=True typer removes escapes from what goes into a pipe.
-    typer.echo(_escape(text) if is_seen else text, nl=False, color=True)
+def print_data(text: str) -> None:
+    """Print data for other programs; without control characters only on a terminal."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    # Without color=True typer removes escape codes from what goes into a pipe.
+    typer.echo(_escape(text) if is_terminal else text, nl=False, color=True)
 
 
 def _escape(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-def say_notes(notes: Iterable[str]) -> None:
-    """Print notes on standard error, a line each."""
-    for note in notes:
-        _print_error(f"note: {note}")
-
-
 @contextmanager
-def noted(notes: list[str], but: type[Warning] | tuple[()] = ()) -> Iterator[None]:
+def collect_notes(notes: list[str], but: type[Warning] | tuple[()] = ()) -> Iterator[None]:
     """Collect warnings of the library as notes, each once, except for one kind."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    messages = (
-        on_one_line(str(one.message)) for one in caught if not issubclass(one.category, but)
-    )
-    notes += [note for note in dict.fromkeys(messages) if note not in notes]
-
-
-def say_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON document; numbers that JSON does not have are null."""
-    typer.echo(json.dumps(_plain(document), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, Path):
-        return str(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    for warning in caught:
+        note = _on_one_line(str(warning.message))
+        if note not in notes and not issubclass(warning.category, but):
+            notes.append(note)
