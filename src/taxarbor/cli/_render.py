@@ -93,7 +93,8 @@ def print_tree(
         words = [Text(phrase(reason), COLOURS[reason.sign]) for reason in reasons]
         text = Text(", ").join(words) if words else Text("all" if not depth else f"node {node}")
         text.append(f"  {counted(int(taxonomy.tree.sizes[node]), 'row')}", "dim")
-        text.append(f"  {label}", "bold green" if taxonomy.tree.is_leaf(node) else "italic")
+        if label:
+            text.append(f"  {label}", "bold green" if taxonomy.tree.is_leaf(node) else "italic")
         if words:
             text.append(f"  node {node}", "dim")
         if rule := describe_rule(taxonomy, node):
@@ -103,7 +104,6 @@ def print_tree(
             text.append(f"  ({stability})", "dim" if is_stable else "yellow")
         if members and node in members:
             text.append(f"\n{printable(members[node])}", "dim")
-        text.rstrip()
         del path[depth:]
         is_root = not path
         path.append(Tree(text, guide_style="dim") if is_root else path[-1].add(text))
