@@ -29,7 +29,16 @@ def example_of(name):
 
 
 def test_help_ends_with_an_example(run):
-    assert COMMANDS == "fit show predict explain report export assess demo".split()
+    assert COMMANDS == [
+        "fit",
+        "show",
+        "predict",
+        "explain",
+        "report",
+        "export",
+        "assess",
+        "demo",
+    ]
     assert "Example: taxarbor demo" in run("--help").stdout
     for name in COMMANDS:
         result = run(name, "--help")

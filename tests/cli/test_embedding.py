@@ -47,8 +47,8 @@ def agrees(path):
     ],
 )
 def test_all_commands(run, files, data, embedding):
-    found = run("fit", data, "-k", "4", "-o", "m.taxarbor", "--embedding", embedding)
-    assert found.exit_code == 0, found.output
+    result = run("fit", data, "-k", "4", "-o", "m.taxarbor", "--embedding", embedding)
+    assert result.exit_code == 0, result.output
     assert agrees("m.taxarbor")
     for command in (
         ("predict", "m.taxarbor", data, "-o", "labels.npy"),
@@ -56,8 +56,8 @@ def test_all_commands(run, files, data, embedding):
         ("report", "m.taxarbor", data, "-o", "page.html"),
         ("assess", "m.taxarbor", data, "--refits", "3", "--embedding", embedding),
     ):
-        found = run(*command)
-        assert found.exit_code == 0, (command, found.output)
+        result = run(*command)
+        assert result.exit_code == 0, (command, result.output)
     assert agrees(np.load("labels.npy"))
     assert Taxonomy.load("m.taxarbor").stability is not None
 
@@ -73,22 +73,22 @@ def test_blocks(run, files, monkeypatch):
     for data, embedding in (("rows.parquet", "emb"), ("cells.h5ad", "X_pca")):
         options = ("-k", "4", "-o", f"{data}.taxarbor", "--embedding", embedding)
         columns = ("--columns", "a,b,c,d") if embedding == "emb" else ()
-        found = run("fit", data, *options, *columns, "--labels", "labels.npy", "--force")
-        assert found.exit_code == 0, found.output
+        result = run("fit", data, *options, *columns, "--labels", "labels.npy", "--force")
+        assert result.exit_code == 0, result.output
         assert agrees(np.load("labels.npy"))
 
 
 def test_a_column_that_is_not_named(run, files):
-    found = run("fit", "rows.parquet", "-k", "4", "-o", "m.taxarbor")
-    assert found.exit_code == 0
-    assert "--embedding 'emb'" in found.stderr
+    result = run("fit", "rows.parquet", "-k", "4", "-o", "m.taxarbor")
+    assert result.exit_code == 0
+    assert "embedding='emb'" in result.stderr
 
 
 def test_nothing_but_vectors(run, files):
     for more in ((), ("--embedding", "emb")):
         options = ("-k", "4", "--columns", "emb", "-o", "m.taxarbor", "--force")
-        found = run("fit", "rows.parquet", *options, *more)
-        assert found.exit_code == 0, found.output
+        result = run("fit", "rows.parquet", *options, *more)
+        assert result.exit_code == 0, result.output
         assert agrees("m.taxarbor")
         assert run("predict", "m.taxarbor", "rows.parquet").exit_code == 0
 
@@ -112,6 +112,6 @@ def test_nothing_but_vectors(run, files):
 def test_bad_input(run, files, command):
     np.save("short.npy", np.ones((5, 2)))
     run("fit", "rows.parquet", "-k", "4", "--embedding", "emb", "-o", "grouped.taxarbor")
-    found = run(*command)
-    assert found.exit_code == 2, found.output
-    assert found.stderr.count("\n") == 1
+    result = run(*command)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What is written and how commands end: odd names, full disks, little memory, Ctrl-C."""
+"""Files that are written: odd names, full disks, links, owners, Ctrl-C."""
 
 import csv
 import io
@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +16,7 @@ import pytest
 
 from taxarbor import Taxonomy
 from taxarbor._atomic import write_atomically
+from tests.cli.conftest import lines_of
 
 ODD = [
     *("a\rb", "\r", "a\nb", "a\r\nb", "\x85x", "\u2028", "\x0b", "\x0c", "\x1b[31mred", "\x00"),
@@ -27,7 +29,7 @@ ODD = [
 def odd(folder):
     """Write the customers with odd ids."""
     table = pd.read_csv(folder / "customers.csv")
-    table["id"] = [f"{ODD[row % len(ODD)]}" for row in range(len(table))]
+    table["id"] = [ODD[row % len(ODD)] for row in range(len(table))]
     table.to_parquet(folder / "odd.parquet")
     return table["id"].tolist()
 
@@ -41,9 +43,7 @@ def test_odd_ids_read_back(run, folder, odd, end):
         assert pd.read_parquet(name)["id"].tolist() == odd
         return
     comma = "," if end == ".csv" else "\t"
-    with (folder / name).open(encoding="utf-8", newline="") as file:
-        lines = [*csv.reader(file, delimiter=comma)]
-    assert [line[0] for line in lines] == ["id", *odd]
+    assert [line[0] for line in lines_of(folder / name, comma)] == ["id", *odd]
     back = pd.read_csv(name, sep=comma, dtype=str, keep_default_na=False)
     assert [text for text in back["id"] if "\0" not in text and text] == [
         text for text in odd if "\0" not in text
@@ -51,41 +51,38 @@ def test_odd_ids_read_back(run, folder, odd, end):
     assert len(back) == len(odd)
 
 
-def test_exported_notes_read_back(run, folder, monkeypatch):
+def test_exported_notes_read_back(run, folder):
     taxonomy = Taxonomy.load("model.taxarbor")
-    note = "a\rb"
-    monkeypatch.setattr(Taxonomy, "load", lambda path: taxonomy)
-    monkeypatch.setattr(type(taxonomy), "notes", (note,) * taxonomy.tree.n_nodes, raising=False)
+    is_leaf = map(taxonomy.tree.is_leaf, range(taxonomy.tree.n_nodes))
+    notes = tuple("a\rb" if leaf else "" for leaf in is_leaf)
+    replace(taxonomy, tree=replace(taxonomy.tree, notes=notes)).save("m")
     lines = [*csv.reader(io.StringIO(run("export", "m", "--to", "csv").stdout, newline=""))]
-    assert [line[-1] for line in lines] == ["note", *[note] * taxonomy.tree.n_nodes]
+    assert [line[-1] for line in lines] == ["note", *notes]
 
 
-def seen(*arguments):
+def run_on_terminal(*arguments):
     """Run a command on a terminal, and return what that gets."""
     above, below = pty.openpty()
     command = [sys.executable, "-m", "taxarbor", *arguments]
     with subprocess.Popen(command, stdin=below, stdout=below, stderr=below) as process:
         os.close(below)
-        found = b""
+        output = b""
         while True:
             try:
-                found += (part := os.read(above, 65536))
-            except OSError:  # how Linux says that nobody writes any more
+                output += (part := os.read(above, 65536))
+            except OSError:  # of Linux, once the other end is closed
                 break
             if not part:
                 break
     os.close(above)
-    assert process.returncode == 0, found
-    return found
+    assert process.returncode == 0, output
+    return output
 
 
-def test_ids_do_nothing_to_a_terminal(start, odd):
+def test_terminals_get_no_control_characters(run, start, odd, edit):
     command = ("predict", "model.taxarbor", "odd.parquet", "--id-column", "id")
-    assert b"\x1b" not in seen(*command)
+    assert b"\x1b" not in run_on_terminal(*command)
     assert "\x1b[31mred" in start(*command).communicate()[0]
-
-
-def test_names_of_files_and_columns_do_nothing_to_a_terminal(run, folder, edit):
     edit("odd.csv", ("spend", "sp\x1b[31mend"))
     result = run("fit", "odd.csv", "-k", "2", "-o", "m\x1b[31m", "--labels", "l\x1b[31m")
     assert result.exit_code == 0
@@ -94,27 +91,16 @@ def test_names_of_files_and_columns_do_nothing_to_a_terminal(run, folder, edit):
     assert "\x1b" not in run("export", "m\x1b[31m", "-o", "\x1b[31m.dot").output
 
 
-def test_no_memory_is_one_line(refuse, monkeypatch):
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("taxarbor.cli._read.read_training", fail)
-    monkeypatch.setattr("taxarbor.cli._read.load_model", fail)
-    refuse("not enough memory: take fewer rows", "show", "model.taxarbor")
-    refuse("not enough memory", "fit", "customers.csv", "-k", "2", "-o", "m")
-
-
 @pytest.mark.parametrize(
     ("name", "command"),
     [
         ("m", "fit customers.csv -k 6 -o m"),
         ("r.html", "report model.taxarbor customers.csv -o r.html"),
-        ("l.csv", "predict model.taxarbor customers.csv -o l.csv"),
         ("l.parquet", "predict model.taxarbor customers.csv -o l.parquet"),
         ("t.json", "export model.taxarbor -o t.json"),
     ],
 )
-def test_a_full_disk_names_the_file_and_leaves_nothing(start, folder, name, command):
+def test_a_full_disk_leaves_nothing(start, folder, name, command):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
@@ -133,44 +119,28 @@ def test_full_standard_output_is_one_line(start):
     assert process.returncode == 2
 
 
-def test_closed_standard_output_is_no_error(folder):
-    line = f"{sys.executable} -m taxarbor predict model.taxarbor customers.csv >&-"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-HELD = """
+INTERRUPTED = """
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests may ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests' process may ignore it
 from taxarbor import cli
 import taxarbor.report
-def hold(*_, **__):
-    os.kill(os.getpid(), signal.SIGINT)
-taxarbor.report.report = hold
+taxarbor.report.report = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
 sys.argv = ["taxarbor", "report", "model.taxarbor", "customers.csv", "-o", "r.html"]
 cli.main()
 """
 
 
-def test_ctrl_c_leaves_nothing_behind(folder):
+def test_ctrl_c_leaves_nothing(folder):
     before = {*folder.iterdir()}
-    done = subprocess.run(
-        [sys.executable, "-c", HELD], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "taxarbor: interrupted\n")
     assert {*folder.iterdir()} == before
 
 
-def test_assess_checks_its_output_first(refuse, monkeypatch):
-    monkeypatch.setattr("taxarbor.cli._write.may_write", lambda path: False)
-    refuse("model.taxarbor may not be written", "assess", "model.taxarbor", "nowhere.csv")
-    arguments = ("-k", "2", "-o", "model.taxarbor", "--force")
-    refuse("model.taxarbor may not be written", "fit", "customers.csv", *arguments)
-
-
 @pytest.fixture
-def place():
-    """A file in a folder that anybody may write to."""
+def target():
+    """A file in a folder that all users may write to."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
         path = Path(folder, "target")
@@ -178,26 +148,26 @@ def place():
         yield path
 
 
-def test_a_read_only_file_is_not_replaced(place):
-    place.chmod(0o444)
+def test_a_read_only_file_is_not_replaced(target):
+    target.chmod(0o444)
     is_root = os.geteuid() == 0
     if is_root:
         os.seteuid(65534)
     try:
         with pytest.raises(PermissionError) as caught:
-            write_atomically(place, lambda file: file.write(b"new"))
+            write_atomically(target, lambda file: file.write(b"new"))
     finally:
         if is_root:
             os.seteuid(0)
-    assert caught.value.filename == str(place)
-    assert place.read_bytes() == b"old"
+    assert caught.value.filename == str(target)
+    assert target.read_bytes() == b"old"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_a_replaced_file_keeps_its_owner(place):
-    os.chown(place, 1234, 2345)
-    place.chmod(0o640)
-    write_atomically(place, lambda file: file.write(b"new"))
-    state = place.stat()
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change the owner of a file")
+def test_a_replaced_file_keeps_its_owner(target):
+    os.chown(target, 1234, 2345)
+    target.chmod(0o640)
+    write_atomically(target, lambda file: file.write(b"new"))
+    state = target.stat()
     assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (1234, 2345, 0o640)
-    assert place.read_bytes() == b"new"
+    assert target.read_bytes() == b"new"

@@ -250,7 +250,7 @@ def read_rows(taxonomy: Taxonomy, data: DataFile) -> Table:
     if encoding is None and is_frame(first):  # a model of a matrix without names
         numbers = [*first.select_dtypes(["number", "bool"]).columns]
         X: Any = data.open(numbers) if data.in_blocks else first[numbers].to_numpy(np.float64)
-        return replace(table, X=X)
+        return replace(table, X=X, feature_names=table.feature_names and tuple(numbers))
     return table
 
 
