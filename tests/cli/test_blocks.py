@@ -10,18 +10,9 @@ import pytest
 
 from taxarbor import Taxarbor, Taxonomy
 from taxarbor.cli import _read
-from taxarbor.explain import _sample
-from taxarbor.sources import _parquet, _reader
 from tests.cli.conftest import COLUMNS, lines_of
 
 PREDICT = ("predict", "model.taxarbor", "big")
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    """Blocks of few rows."""
-    monkeypatch.setattr(_reader, "BLOCK_BYTES", 600)
-    monkeypatch.setattr(_parquet, "BLOCK_BYTES", 600)
 
 
 @pytest.fixture
@@ -34,6 +25,7 @@ def in_blocks(monkeypatch):
 def customers(folder):
     """The customers as a folder of Parquet files, big, and as a frame."""
     frame = pd.read_csv(folder / "customers.csv")
+    frame["since"] = pd.date_range("2020-01-01", periods=len(frame), freq="17D")
     (folder / "big").mkdir()
     for i in range(3):
         part = frame[40 * i : 40 * i + 40]
@@ -97,11 +89,10 @@ def test_missing_and_unknown_values_are_noted_once(run_json, folder, customers, 
     customers.to_parquet(folder / "new.parquet", index=False)
     customers.to_csv(folder / "new.csv", index=False)
     document = run_json("predict", "m", "new.parquet")
-    unknown, missing = document["notes"]
-    assert unknown.startswith("3 values")
-    assert "city = Rome" in unknown
-    assert "city = Oslo" in unknown
-    assert missing.startswith("5 missing values")
+    (note,) = document["notes"]
+    assert note.startswith("5 values")
+    assert "age (2)" in note
+    assert "city (3)" in note
     whole = run_json("predict", "m", "new.csv")
     assert (document["labels"], document["notes"]) == (whole["labels"], whole["notes"])
 
@@ -123,12 +114,10 @@ def test_bad_input(refuse, folder, customers):
     fit = ("fit", "big", "-o", "m")
     refuse("--n-clusters", *fit, "-k", 121)
     refuse("-k auto", *fit, "-k", "auto")
-    refuse("--label-column", *fit, "--label-column", "class")
+    for option in ("--label-column", "--categories", "--weights"):
+        refuse(f"{option} needs all rows in memory", *fit, option, "class")
     refuse("'x'", *fit, "--columns", "x,age")
-    refuse("did you mean 'city'?", *fit, "--categories", "citty")
     refuse("'x'", *fit, "--id-column", "x")
-    refuse("--weights", *fit, "--weights", "city")
-    refuse("'x'", *fit, "--weights", "x")
     refuse("40 ", "explain", "model.taxarbor", "big/part-0.parquet")
     for name in ("age", "spend"):
         renamed = customers.rename(columns={name: "other"})
@@ -141,15 +130,13 @@ def test_bad_input(refuse, folder, customers):
     [
         ("--id-column", "id"),
         ("--columns", "spend, age,city"),
-        ("--columns", "spend, age,city", "--categories", "city"),
-        ("--columns", "visits,city,age", "--weights", "items"),
-        ("--weights", "items", "--id-column", "id"),
-        ("--categories", "class", "--id-column", "id"),
+        ("--dates", "since", "--id-column", "id"),
         ("--columns", ",".join(COLUMNS), "--method", "hmmc"),
     ],
 )
 def test_a_folder_gives_the_model_of_the_table_in_memory(run_json, folder, customers, options):
-    for data, name in (("big", "m1"), ("customers.csv", "m2")):
+    customers.to_csv(folder / "small.csv", index=False)
+    for data, name in (("big", "m1"), ("small.csv", "m2")):
         run_json("fit", data, "-k", 4, "-o", name, *options)
     blocks, whole = (Taxonomy.load(folder / name) for name in ("m1", "m2"))
     assert blocks.feature_names == whole.feature_names
@@ -177,7 +164,12 @@ def test_identifiers_are_used_if_named(run_json, folder, in_blocks):
 
 def test_large_files_are_read_in_blocks(run_json, folder, customers, in_blocks):
     customers.to_parquet(folder / "x.parquet", index=False)
-    for options, has_rows in (((), False), (("--label-column", "class"), True)):
+    for options, has_rows in (
+        ((), False),
+        (("--label-column", "class"), True),
+        (("--weights", "age"), True),
+        (("--categories", "city"), True),
+    ):
         run_json("fit", "x.parquet", "-k", 3, "-o", "m", "--force", *options)
         assert Taxonomy.load(folder / "m").tree.has_rows == has_rows
 
@@ -233,18 +225,6 @@ def test_a_folder_of_numbers_is_not_encoded(run, run_json, folder):
     assert Taxonomy.load(folder / "m").encoding is None
     assert run("explain", "m", "numbers").exit_code == 0
     assert page_of(folder / "p.html")["n_rows"] == 300
-
-
-def test_a_page_of_a_sample_says_so(run_json, folder, in_blocks, monkeypatch):
-    monkeypatch.setattr(_sample, "MIN_SAMPLE", 300)
-    monkeypatch.setattr(_sample, "ROWS_PER_LEAF", 10)
-    X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
-    X[:250] += 6.0
-    np.save(folder / "x.npy", X)
-    run_json("fit", "x.npy", "-k", 2, "-o", "m", "--report", "p.html")
-    (note,) = page_of(folder / "p.html")["notes"]
-    assert "300 rows of 500" in note
-    assert page_of(folder / "p.html")["n_rows"] == 500
 
 
 @pytest.mark.parametrize("limit", [0, 10**9])

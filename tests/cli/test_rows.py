@@ -13,10 +13,6 @@ from tests.cli.conftest import COLUMNS
 
 PREDICT = ("predict", "model.taxarbor", "customers.csv")
 REPORT = ("report", "model.taxarbor", "customers.csv")
-TRUTH = (
-    '{"children": [{"children": [{"name": "student"}, {"name": "family"}]},'
-    '{"children": [{"name": "senior"}, {"name": "business"}]}]}'
-)
 
 
 @pytest.fixture
@@ -171,33 +167,15 @@ def test_scores_are_printed(run, run_json, folder):
     lines = run(*REPORT, *classes).stdout.splitlines()
     (line,) = [line for line in lines if line.startswith("adjusted rand ")]
     assert f" {expected['adjusted_rand']:.3f} " in line
-    (folder / "t.json").write_text(TRUTH, encoding="utf-8")
-    expected = score_hierarchy(taxonomy, known, TRUTH)
-    assert run_json(*REPORT, *classes, "--truth", "t.json")["scores"] == expected
-    assert "adjusted shortest path" in run(*REPORT, *classes, "--truth", "t.json").stdout
     assert run_json(*REPORT, "-o", "r.html", "--force")["scores"] is None
 
 
 def test_bad_input_of_report(refuse, folder, table):
-    for name, text in {
-        "t.json": TRUTH,
-        "bad.json": '{"student":\n',
-        "few.json": '[["", "student"], ["", "family"]]',
-        "old.html": "mine",
-    }.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    (folder / "utf16.json").write_text(TRUTH, encoding="utf-16")
-    classes = (*REPORT, "-o", "r.html", "--label-column", "class", "--truth")
-    for name in ("bad.json", "nowhere.json", "utf16.json"):
-        refuse(name, *classes, name)
-    refuse("true tree", *classes, "few.json")
+    (folder / "old.html").write_text("mine", encoding="utf-8")
     refuse("did you mean 'class'", *REPORT, "-o", "r.html", "--label-column", "clas")
     refuse("--force", *REPORT, "-o", "old.html")
-    refuse("--label-column", *REPORT, "-o", "r.html", "--truth", "t.json")
     refuse("standard output", *REPORT, "-o", "-")
-    labels = ("--label-column", "city", "--truth", "t.json")
-    refuse("3 classes", *REPORT, "-o", "r.html", *labels)
-    refuse("t.json is an input", *REPORT, "-o", "t.json", *labels, "--force")
+    refuse("customers.csv is an input", *REPORT, "-o", "customers.csv", "--force")
     refuse("nowhere/r.html", *REPORT, "-o", "nowhere/r.html")
     refuse("nowhere.csv", "report", "model.taxarbor", "nowhere.csv", "-o", "r.html")
     np.save(folder / "other.npy", table + 1.0)

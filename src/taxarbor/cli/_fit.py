@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -145,7 +144,8 @@ def fit(
     write.check_outputs((model, page, labels), (data,), force=force)
 
     file = DataFile(data, format, id_column, label_column)
-    _load_if_needed(file, "-k auto" if n_clusters == AUTO else None)
+    if n_clusters == AUTO:
+        file.load("-k auto")
     options = ColumnOptions(columns, categories, dates, weights, embedding, scale, metric)
     fitted = _fit_file(estimator, file, options)
     taxonomy, table, notes, scores = fitted.taxonomy, fitted.table, fitted.notes, None
@@ -191,27 +191,21 @@ def _make_estimator(method: str, n_clusters: str, seed: int, jobs: int) -> Any:
     )
 
 
-def _load_if_needed(file: "DataFile", option: str | None) -> None:
-    """Read a large file into memory for options that need all rows; refuse a folder."""
-    option = option or ("--label-column" if file.label_column is not None else None)
-    if not file.in_blocks or option is None:
-        return
-    if file.path.is_dir():
-        raise InputError(f"{option} needs all rows in memory, and {file} is a folder")
-    file.in_blocks = False
-
-
 def _fit_file(estimator: Any, file: "DataFile", options: ColumnOptions) -> FittedTable:
     """Fit an estimator to the table in a file."""
     from taxarbor.cli import _read as read
 
-    columns = options.columns
+    for option in ("categories", "weights"):
+        if getattr(options, option) is not None:
+            file.load(f"--{option}")
+    if file.label_column is not None:
+        file.load("--label-column")
     table, weights = read.read_training_table(
         file,
-        columns=None if columns is None else read.split_names(columns, "columns"),
-        categories=read.split_names(options.categories, "categories"),
-        weights=options.weights,
-        embedding=options.embedding,
+        read.split_names(options.columns, "columns") if options.columns is not None else None,
+        read.split_names(options.categories, "categories"),
+        options.weights,
+        options.embedding,
     )
     X = file.cells(table)
     encoder = _make_encoder(file, table, options)
@@ -293,17 +287,6 @@ def _print_fit(
             shell.print_lines(f"\n{kind} -> {outputs[kind]}")
 
 
-class DemoData(NamedTuple):
-    """A data set, the classes to compare with, and options of its report."""
-
-    description: str
-    reference: str
-    X: Any
-    feature_names: tuple[str, ...]
-    classes: list[str]
-    page: dict[str, Any]
-
-
 def demo(
     data: Annotated[
         Literal["animals", "digits"],
@@ -323,68 +306,47 @@ def demo(
     from taxarbor.report import report
 
     write.check_outputs((output,), (), force=force)
-    given = _load_animals() if data == "animals" else _load_digits()
+    X, feature_names, page = _load_animals() if data == "animals" else _load_digits()
     begin = time.perf_counter()
-    model = Taxarbor(DEMO_CLUSTERS, random_state=0).fit(given.X)
-    taxonomy = model.taxonomy_.rename_features(given.feature_names)
+    model = Taxarbor(DEMO_CLUSTERS, random_state=0).fit(X)
     seconds = time.perf_counter() - begin
-    names: Any = given.page.get("row_names")
-    scores = score_hierarchy(taxonomy, given.classes)
-    if (truth := given.page.pop("truth", None)) is not None:  # whose leaves are the rows
-        scores = score_hierarchy(taxonomy, names, truth) | scores
+    taxonomy, names = model.taxonomy_.rename_features(feature_names), page.get("row_names")
+    scores = score_hierarchy(taxonomy, page["classes"])
     write.check_new(output, force=force)
-    report(taxonomy, given.X, output, classes=given.classes, **given.page)
+    report(taxonomy, X, output, **page)
+    members = None
+    if names is not None:
+        leaves = {leaf: taxonomy.tree.rows(leaf) for leaf in taxonomy.tree.leaves.tolist()}
+        members = {leaf: [names[row] for row in rows] for leaf, rows in leaves.items()}
     document = {"data": data, **render.summarize(taxonomy), "seconds": seconds}
     document |= {"scores": scores, "report": output, "notes": []}
 
     def show() -> None:
-        n_clusters = counted(taxonomy.tree.n_leaves, "cluster")
-        typer.echo(f"{given.description}: {n_clusters} in {seconds:.2f} s.\n")
-        render.print_tree(taxonomy, members=_list_members(taxonomy, names, given.classes))
-        render.print_scores(scores, f"{given.reference}, which the fit has not seen")
+        shape = f"{counted(X.shape[0], 'row')}, {counted(X.shape[1], 'feature')}"
+        clusters = f"{taxonomy.tree.n_leaves} clusters in {seconds:.2f} s"
+        shell.print_lines(f"{page['title']}: {shape}, {clusters}\n")
+        render.print_tree(taxonomy, members=members)
+        render.print_scores(scores)
         shell.print_lines(f"\nreport -> {output}")
 
     shell.answer(document, as_json, show)
 
 
-def _load_animals() -> DemoData:
+def _load_animals() -> tuple[Any, tuple[str, ...], dict[str, Any]]:
     from taxarbor.data import load_animals
     from taxarbor.metrics import ClassTree
 
     animals = load_animals()
-    truth = ClassTree.read(animals.tree)
-    return DemoData(
-        f"{len(animals.names)} animals, {len(animals.feature_names)} attributes",
-        "the biological classification",
-        animals.X / animals.X.max(axis=0),
-        animals.feature_names,
-        truth.ancestors_of(animals.names, CLASS_DEPTH),
-        {"title": "Animals", "row_names": animals.names, "truth": truth},
-    )
+    classes = ClassTree.read(animals.tree).ancestors_of(animals.names, CLASS_DEPTH)
+    page = {"title": "Animals", "row_names": animals.names, "classes": classes}
+    return animals.X / animals.X.max(axis=0), animals.feature_names, page
 
 
-def _load_digits() -> DemoData:
+def _load_digits() -> tuple[Any, tuple[str, ...], dict[str, Any]]:
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    return DemoData(
-        f"{len(digits.data):,} handwritten digits of 8 x 8 pixels",
-        "the true digits",
-        digits.data,
-        tuple(map(str, digits.feature_names)),
-        [str(digit) for digit in digits.target],
-        {"title": "Handwritten digits", "images": 1.0 - digits.images / 16.0},
-    )
-
-
-def _list_members(taxonomy: "Taxonomy", names: Any, classes: list[str]) -> dict[int, str]:
-    """Return some rows of each cluster; the classes and their sizes if rows have no names."""
-    members = {}
-    for leaf in taxonomy.tree.leaves.tolist():
-        rows = taxonomy.tree.rows(leaf)
-        if names is not None:
-            members[leaf] = some(sorted(names[row] for row in rows), 6)
-        else:
-            counts = Counter(classes[row] for row in rows).most_common()
-            members[leaf] = some([f"{count} of {name}" for name, count in counts], 4)
-    return members
+    classes = [str(digit) for digit in digits.target]
+    images = 1.0 - digits.images / 16.0
+    page = {"title": "Handwritten digits", "classes": classes, "images": images}
+    return digits.data, tuple(map(str, digits.feature_names)), page

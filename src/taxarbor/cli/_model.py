@@ -11,6 +11,8 @@ from taxarbor._errors import InputError, counted
 from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from taxarbor.explain import Explanation
     from taxarbor.taxonomy import Taxonomy
 
@@ -118,18 +120,15 @@ def _export(taxonomy: "Taxonomy", format: ExportFormat) -> str:
     from taxarbor.cli._write import format_csv
     from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
 
-    if format == "json":
-        return to_json(taxonomy) + "\n"
-    if format == "newick":
-        return to_newick(taxonomy) + "\n"
-    if format == "dot":
-        return to_dot(taxonomy)
     if format == "csv":
         frame = to_frame(taxonomy)
         cells = frame.astype(object).where(frame.notna(), "")
         return "".join(format_csv([frame.columns, *cells.to_numpy().tolist()]))
-    merges = to_linkage(taxonomy).astype(int).tolist()
-    return "".join(format_csv([("a", "b", "height", "size"), *merges]))
+    if format == "linkage":
+        merges = to_linkage(taxonomy).astype(int).tolist()
+        return "".join(format_csv([("a", "b", "height", "size"), *merges]))
+    convert = {"json": to_json, "newick": to_newick, "dot": to_dot}[format]
+    return convert(taxonomy).rstrip("\n") + "\n"
 
 
 def predict(
@@ -185,9 +184,6 @@ def report(
     title: Annotated[
         str | None, shell.option("Title of the report; default: the name of DATA.")
     ] = None,
-    truth: Annotated[
-        Path | None, shell.option("True tree of the classes, a JSON file.")
-    ] = None,
     format: shell.Format = None,
     force: shell.Force = False,
     as_json: shell.Json = False,
@@ -199,14 +195,11 @@ def report(
     from taxarbor.cli import _write as write
     from taxarbor.cli._read import DataFile, load_model, read_rows
     from taxarbor.cli._render import print_scores
-    from taxarbor.metrics import ClassTree, score_hierarchy
+    from taxarbor.metrics import score_hierarchy
     from taxarbor.report import report as write_report
 
-    if truth is not None and label_column is None:
-        raise InputError("needs the classes of the rows: add --label-column", "truth")
-    write.check_outputs((output,), (model, data, truth), force=force)
+    write.check_outputs((output,), (model, data), force=force)
     taxonomy = load_model(model)
-    classes = None if truth is None else ClassTree.read(truth)
     table = read_rows(taxonomy, file := DataFile(data, format, id_column, label_column))
     if taxonomy.feature_names is None and table.feature_names is not None:
         taxonomy = taxonomy.rename_features(table.feature_names)
@@ -219,11 +212,10 @@ def report(
             output,
             row_names=table.row_names,
             classes=table.labels,
-            truth=classes,
             title=title or write.stem_of(data) or "A taxonomy",
         )
         if table.labels is not None and taxonomy.tree.has_rows:
-            scores = score_hierarchy(taxonomy, table.labels, classes)
+            scores = score_hierarchy(taxonomy, table.labels)
 
     def show_scores() -> None:
         shell.print_lines(f"report -> {output}")
@@ -263,7 +255,6 @@ def explain(
     if str(data) == str(new) == "-":
         raise InputError("only one of DATA and --new can be standard input")
     taxonomy = read.load_model(model)
-    number = None if node is None else _find_node(taxonomy, node)
     table = read.read_rows(
         taxonomy, file := read.DataFile(data, format, id_column, label_column)
     )
@@ -278,71 +269,60 @@ def explain(
         )
     notes += explanation.notes
     document: dict[str, Any]
-    if number is not None:
-        document = explanation.node(number, n_top=top, n_examples=top)
+    if node is not None:
+        document = explanation.node(_find_node(taxonomy, node), n_top=top, n_examples=top)
         show = partial(render.print_node, explanation, document)
     elif row is not None:
-        document = explanation.row(_find_row(explanation, row))
-        show = partial(render.print_rows, [document])
+        document = _explain_row(explanation, row)
+        notes += ["the row is noise"] if document["cluster"] < 0 else []
+        steps = explanation.rows(document["row"]).assign(cluster=f"c{document['cluster']}")
+        show = partial(render.print_steps, steps)
     elif new is not None:
-        document = {"rows": _explain_new_rows(explanation, taxonomy, new, id_column, notes)}
-        show = partial(render.print_rows, document["rows"])
+        labels, steps, more = _explain_new_rows(explanation, new, id_column)
+        notes += more
+        document = {"labels": labels, "steps": steps.to_dict("records")}
+        show = partial(render.print_steps, steps)
     else:
         document = {"nodes": explanation.to_dict(n_top=top, n_examples=top)["nodes"]}
-        show = partial(render.print_nodes, document["nodes"])
+        show = partial(render.print_nodes, explanation)
     shell.answer(document | {"notes": notes}, as_json, show)
+
+
+def _explain_new_rows(
+    explanation: "Explanation", path: Path, id_column: str | None
+) -> "tuple[list[int], pd.DataFrame, list[str]]":
+    """Return the clusters of new rows, the rules on their paths, and notes."""
+    from taxarbor.cli import _read as read
+
+    taxonomy = explanation.whole
+    table = read.read_rows(taxonomy, read.DataFile(path, id_column=id_column))
+    labels, _, notes = read.predict_rows(taxonomy, table, proba=False)
+    steps = explanation.place(read.in_memory(table), table.row_names)
+    steps["cluster"] = [f"c{label}" for label in labels[steps["row"]]]
+    if n_noise := int((labels < 0).sum()):
+        notes.append(f"{counted(n_noise, 'new row is', 'new rows are')} noise")
+    return labels.tolist(), steps, notes
 
 
 def _find_node(taxonomy: "Taxonomy", text: str) -> int:
     """Return a node by its number or, as c0, c1, ..., by that of its cluster."""
-    tree, is_leaf = taxonomy.tree, text[:1] in ("c", "C")
-    digits, limit = text[is_leaf:], tree.n_leaves if is_leaf else tree.n_nodes
-    if not (digits.isascii() and digits.isdigit() and int(digits) < limit):
+    tree = taxonomy.tree
+    names = {str(node): node for node in range(tree.n_nodes)}
+    names |= {f"c{label}": leaf for label, leaf in enumerate(tree.leaves.tolist())}
+    if text.lower() not in names:
         clusters = f"a cluster, c0 to c{tree.n_leaves - 1}"
-        raise InputError(
-            f"must be a number, 0 to {tree.n_nodes - 1}, or {clusters}; got {text!r}", "node"
-        )
-    return int(tree.leaves[int(digits)]) if is_leaf else int(digits)
+        problem = f"must be a number, 0 to {tree.n_nodes - 1}, or {clusters}; got {text!r}"
+        raise InputError(problem, "node")
+    return names[text.lower()]
 
 
-def _find_row(explanation: "Explanation", text: str) -> int | str:
-    """Return the name of a row if it is one, else its number."""
-    n_rows = explanation.whole.tree.n_rows
-    n_named = (explanation.row_names or ()).count(text)
-    if n_named == 1:
-        return text
-    if n_named > 1:
-        raise InputError(
-            f"is ambiguous: {n_named} rows are named {text!r}; use a number", "row"
-        )
-    if not (text.isascii() and text.isdigit() and int(text) < n_rows):
-        expected = f"the name of a row, or its number, 0 to {n_rows - 1}"
-        raise InputError(f"must be {expected}; got {text!r}", "row")
-    return int(text)
-
-
-def _explain_new_rows(
-    explanation: "Explanation",
-    taxonomy: "Taxonomy",
-    path: Path,
-    id_column: str | None,
-    notes: list[str],
-) -> list[dict[str, Any]]:
-    """Return the path of each new row, as :meth:`Explanation.row` does."""
-    from taxarbor.cli import _read as read
-
-    table = read.read_rows(taxonomy, read.DataFile(path, id_column=id_column))
-    X = read.in_memory(table)
-    notes += [*table.notes, *read.describe_missing(read.count_missing(taxonomy, X))]
-    rows: list[dict[str, Any]] = []
-    for row, label in enumerate(taxonomy.predict(X).tolist()):
-        name = None if table.row_names is None else table.row_names[row].strip() or f"row {row}"
-        leaf = None if label < 0 else int(taxonomy.tree.leaves[label])
-        rows.append({"row": row, "name": name, "leaf": leaf, "cluster": label, "steps": []})
-    steps = explanation.place(X, table.row_names).drop(columns=["row_name", "step"])
-    for step in steps.to_dict("records"):
-        rows[step.pop("row")]["steps"].append(step)
-    return rows
+def _explain_row(explanation: "Explanation", text: str) -> dict[str, Any]:
+    """Explain a row by its name, or by its number if no row has this name."""
+    is_number = text.isascii() and text.isdigit() and text not in (explanation.row_names or ())
+    try:
+        return explanation.row(int(text) if is_number else text)
+    except (KeyError, IndexError) as error:
+        raise InputError(str(error.args[0])) from error
 
 
 def assess(

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, NamelessError, counted, some
-from taxarbor._frames import text_of
 from taxarbor._types import Array, IndexArray
 from taxarbor.cli._write import STDIN
 from taxarbor.sources import Source, open_source, stored_format
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 MAX_BYTES_IN_MEMORY = 200_000_000
 """Size of the largest file that is read into memory if its format can be read in blocks."""
 MAX_NAMED = 3
-"""Columns and values that a note names before it only counts them."""
+"""Columns that a note names before it only counts them."""
 
 
 @final
@@ -76,6 +75,12 @@ class DataFile:
             notes.append(f"duplicate ids: {some(duplicates, 1)}")
         return replace(table, notes=tuple(notes))
 
+    def load(self, option: str) -> None:
+        """Have all rows read into memory, which an option needs; refuse a folder."""
+        if self.in_blocks and self.path.is_dir():
+            raise InputError(f"{option} needs all rows in memory, and {self} is a folder")
+        self.in_blocks = False
+
     def cells(self, table: Table) -> Any:
         """Return the cells of a table for functions that read blocks themselves."""
         return table.X if self.in_blocks else in_memory(table)
@@ -95,25 +100,20 @@ class DataFile:
         return open_source(self.path, columns, self.format, embedding)
 
     def _open(self, columns: Sequence[str] | None) -> Table:
-        roles = {"id_column": self.id_column, "label_column": self.label_column}
-        texts = {
-            role: _as_texts(self.read_column(name, role))
-            for role, name in roles.items()
-            if name is not None
-        }
-        if columns is None and texts:
-            known = self.open().names or ()
-            columns = [name for name in known if name not in roles.values()]
-        source = self.open(columns)
-        names = None if source.names is None else tuple(source.names)
-        labels = texts.get("label_column")
-        return Table(
-            source,
-            names,
-            texts.get("id_column"),
-            None if labels is None else np.array(labels, dtype=np.str_),
-            id_column=self.id_column,
+        names, labels = (
+            None if name is None else _as_texts(self.read_column(name, option))
+            for name, option in (
+                (self.id_column, "id_column"),
+                (self.label_column, "label_column"),
+            )
         )
+        if columns is None and (names or labels):
+            roles = (self.id_column, self.label_column)
+            columns = [name for name in self.open().names or () if name not in roles]
+        source = self.open(columns)
+        known = None if source.names is None else tuple(source.names)
+        classes = None if labels is None else np.array(labels, dtype=np.str_)
+        return Table(source, known, names, classes, id_column=self.id_column)
 
     def _as_input(self) -> Any:
         """Return the path, or standard input, which can be read more than once."""
@@ -146,57 +146,48 @@ def split_names(text: str | None, option: str) -> list[str]:
 
 def read_training_table(
     data: DataFile,
-    *,
     columns: Sequence[str] | None,
     categories: Sequence[str],
     weights: str | None,
     embedding: str | None,
 ) -> tuple[Table, Array | None]:
     """Return the columns to use, all by default, and the column of sample weights."""
-    names = None if columns is None else [*columns]
-    if not data.in_blocks:
-        if names is not None and weights is not None and weights not in names:
-            names.append(weights)
-        table = data.read(names)
-        _check_columns(table, categories, "categories")
-        for name in categories:
-            table.X[name] = table.X[name].astype("category")
-        if weights is None:
-            return table, None
-        _check_columns(table, [weights], "weights")
-        sample_weight = table.X[weights].to_numpy()
-        return _with_cells(table, table.X.drop(columns=weights)), sample_weight
-    if names is None and weights is not None:
-        beside = (data.id_column, data.label_column, weights)
-        names = [name for name in data.open().names or () if name not in beside]
-    if columns is not None:
-        names = [name for name in columns if name != weights]
-        if embedding is not None and data.format == "parquet" and embedding not in names:
-            names += [] if embedding.endswith(".npy") else [embedding]
-    table = data.read(names)
-    _check_columns(table, categories, "categories")
+    if data.in_blocks:
+        return _open_training_table(data, columns, embedding), None
+    is_apart = columns is not None and weights is not None and weights not in columns
+    table = data.read([*(columns or ()), weights or ""] if is_apart else columns)
+    X: Any = table.X
+    known = table.feature_names if is_frame(X) else None
+    for option, names in (
+        ("categories", categories),
+        ("weights", [weights] if weights else []),
+    ):
+        for name in names:
+            if name not in (known or ()):
+                close = difflib.get_close_matches(name, known or (), n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise InputError(
+                    f"names {name!r}, which is no column of the table{hint}", option
+                )
+    for name in categories:
+        X[name] = X[name].astype("category")
+    if weights is None:
+        return table, None
+    names = [name for name in known or () if name != weights]
+    return replace(table, X=X[names], feature_names=tuple(names)), X[weights].to_numpy()
+
+
+def _open_training_table(
+    data: DataFile, columns: Sequence[str] | None, embedding: str | None
+) -> Table:
+    if columns is None or data.format != "parquet":
+        return data.read(columns)
+    is_column = embedding is not None and not embedding.endswith(".npy")
+    names = dict.fromkeys([*columns, embedding or ""] if is_column else columns)
+    table = data.read([*names])
     source: Any = table.X
-    if data.format == "parquet":
-        requested = tuple(name for name in columns or () if name not in (weights, embedding))
-        reader = replace(source.reader, requested=requested, categories=tuple(categories))
-        source = replace(source, reader=reader)
-    sample_weight = None if weights is None else data.read_column(weights, "weights").to_numpy()
-    return replace(table, X=source), sample_weight
-
-
-def _with_cells(table: Table, X: Any) -> Table:
-    """Return a table with other columns."""
-    return replace(table, X=X, feature_names=tuple(map(str, X.columns)))
-
-
-def _check_columns(table: Table, names: Sequence[str], option: str) -> None:
-    """Raise InputError if an option names a column that the table does not have."""
-    known = table.feature_names or ()
-    for name in names:
-        if name not in known or issparse(table.X) or isinstance(table.X, np.ndarray):
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"names {name!r}, which is no column of the table{hint}", option)
+    requested = tuple(name for name in columns if name != embedding)
+    return replace(table, X=replace(source, reader=replace(source.reader, requested=requested)))
 
 
 def find_embedding(data: DataFile, name: str | None, known: Collection[str] = ()) -> Any:
@@ -270,41 +261,33 @@ def predict_rows(
 ) -> tuple[IndexArray, Array | None, list[str]]:
     """Return the cluster of each row, probabilities if asked for, and notes."""
 
-    def predict(X: Any, rows: slice) -> tuple[tuple[Any, ...], Counter[tuple[str, str]]]:
-        X = in_memory(replace(table, X=X))
-        features = expand(X, taxonomy)
+    def predict(X: Any, rows: slice) -> tuple[tuple[Any, ...], Array]:
+        features = expand(in_memory(replace(table, X=X)), taxonomy)
         labels = taxonomy.predict(features)
         more = (taxonomy.predict_proba(features).round(6),) if proba else ()
-        return (labels, *more), count_missing(taxonomy, X)
+        return (labels, *more), count_missing(taxonomy, features)
 
     dtypes = [np.intp, np.float64] if proba else [np.intp]
     (labels, *more), counts = open_source(table.X).route(predict, dtypes)
-    return labels, more[0] if more else None, [*table.notes, *describe_missing(counts)]
+    notes = [*table.notes, *describe_missing(taxonomy, counts)]
+    return labels, more[0] if more else None, notes
 
 
-def count_missing(taxonomy: Taxonomy, X: Any) -> Counter[tuple[str, str]]:
-    """Count, by column, missing values, as "", and each category that is not in the model."""
-    counts: Counter[tuple[str, str]] = Counter()
-    if taxonomy.encoding is None or not is_frame(X):
-        return counts
-    for column in {column.name: column for column in taxonomy.encoding.columns}.values():
-        cells = X[column.name] if taxonomy.encoding.has_names else X.iloc[:, column.place]
-        counts[column.name, ""] += int(cells.isna().sum())
-        if column.kind == "category":
-            for value, n in cells.value_counts().items():
-                if (text := text_of(value)) not in column.categories:
-                    counts[column.name, text] += n
-    return +counts
+def count_missing(taxonomy: Taxonomy, features: Any) -> Array:
+    """Count missing values and unknown categories by column of the encoding."""
+    _, missing = features
+    if taxonomy.encoding is None or missing is None:
+        return np.zeros(0 if taxonomy.encoding is None else len(taxonomy.encoding.columns))
+    return np.asarray(missing.sum(axis=0)).ravel()
 
 
-def describe_missing(counts: Counter[tuple[str, str]]) -> list[str]:
-    """Return notes on missing values and unknown categories."""
-    notes = []
-    unknown = {key: n for key, n in counts.items() if key[1]}
-    if unknown:
-        values = some([f"{name} = {text}" for name, text in unknown], MAX_NAMED)
-        n_values = counted(sum(unknown.values()), "value")
-        notes.append(f"{n_values} of categories that are not in the model: {values}")
-    if total := counts.total():
-        notes.append(f"{counted(total, 'missing value')} imputed by the mean of the column")
-    return notes
+def describe_missing(taxonomy: Taxonomy, counts: Array) -> list[str]:
+    """Return a note on missing values and unknown categories, if there are any."""
+    columns = () if taxonomy.encoding is None else taxonomy.encoding.columns
+    names = [column.name for column in columns]
+    by_name = {name: int(n) for name, n in zip(names, counts, strict=True) if n}
+    if not by_name:
+        return []
+    listed = some([f"{name} ({n:,})" for name, n in by_name.items()], MAX_NAMED)
+    values = counted(sum(by_name.values()), "value is", "values are")
+    return [f"{values} missing or of an unknown category, imputed by the mean: {listed}"]

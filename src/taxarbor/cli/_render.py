@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from taxarbor._errors import counted, printable
-from taxarbor._format import format_column
+from taxarbor._errors import counted, printable, some
+from taxarbor._format import format_number
 from taxarbor.cli._shell import print_lines
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import (
@@ -29,6 +29,8 @@ from taxarbor.taxonomy._text import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from taxarbor.explain import Explanation
 
 COLOURS = {1: "blue", -1: "red"}
@@ -36,16 +38,15 @@ COLOURS = {1: "blue", -1: "red"}
 UNLIMITED_WIDTH = 10_000
 """Columns where there is no terminal: lines stay whole for other programs."""
 SCORES = {
-    "adjusted_shortest_path": "number of steps between rows, compared with the true tree",
-    "adjusted_path_sharing": "shared path from the root, compared with the true tree",
     "adjusted_rand": "pairs of rows in the same cluster, compared with the classes",
     "adjusted_mutual_info": "mutual information of clusters and classes",
     "dendrogram_purity": "purity of the smallest node with two rows of a class",
 }
 """The measures that are shown."""
-N_LISTED = 3
-"""Features and rows of a node in the table of all nodes."""
-BARS = "▁▂▃▄▅▆▇█"
+N_MEMBERS = 6
+"""Rows of a cluster that are listed below it."""
+DISTINCTIVE, PERCENTILE = "standout", "surer_than"
+"""Columns of explanations."""
 EXAMPLES = {"typical": "distance", "extreme": "margin", "borderline": "margin"}
 """Kinds of example rows, and the number given with each row."""
 
@@ -78,7 +79,7 @@ def print_tree(
     n_top: int = 3,
     *,
     max_nodes: int | None = None,
-    members: Mapping[int, str] | None = None,
+    members: Mapping[int, Sequence[str]] | None = None,
 ) -> None:
     """Print a tree: guides and colours on a terminal or with members, else indented text."""
     max_nodes = taxonomy.tree.n_nodes if max_nodes is None else max_nodes
@@ -103,7 +104,7 @@ def print_tree(
             is_stable = taxonomy.stability is None or taxonomy.stability.is_stable[node]
             text.append(f"  ({stability})", "dim" if is_stable else "yellow")
         if members and node in members:
-            text.append(f"\n{printable(members[node])}", "dim")
+            text.append(f"\n{printable(some(sorted(members[node]), N_MEMBERS))}", "dim")
         del path[depth:]
         is_root = not path
         path.append(Tree(text, guide_style="dim") if is_root else path[-1].add(text))
@@ -158,138 +159,66 @@ def print_scores(scores: Mapping[str, float], reference: str = "the known classe
     print_table(("measure", "score", "meaning"), rows, ("score",))
 
 
-def format_share(value: float | None) -> str:
-    """Return a share in percent, ``-`` for none."""
-    return "-" if value is None or math.isnan(value) else f"{round(value, 2) + 0.0:.0%}"
-
-
-def _format_margin(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}"
-
-
 # Explanations
 
 
-def print_nodes(nodes: Sequence[dict[str, Any]]) -> None:
+def print_frame(frame: "pd.DataFrame", columns: Mapping[str, str]) -> None:
+    """Print columns of a frame under other names."""
+    numbers = [columns[name] for name in columns if frame[name].dtype.kind in "if"]
+    cells = [
+        map(format_number, values) if values.dtype.kind == "f" else values
+        for values in (frame[name] for name in columns)
+    ]
+    print_table([*columns.values()], zip(*cells, strict=True), numbers)
+
+
+def print_nodes(explanation: "Explanation") -> None:
     """Print a line per node."""
-    lines = []
-    for node in nodes:
-        cluster = "" if node["cluster"] is None else f"c{node['cluster']}"
-        name = "  " * node["depth"] + node["name"]
-        features = [_colour(one, one["effect"]) for one in node["standout"][:N_LISTED]]
-        rows = [_name_rows(node[kind][:N_LISTED]) for kind in ("typical", "borderline")]
-        lines.append((
-            *(node["node"], Text(cluster, "bold green"), f"{node['n_rows']:,}", name),
-            *(Text(", ").join(features), *rows),
-        ))  # fmt: skip
-    header = (
-        "node",
-        "cluster",
-        "rows",
-        "name",
-        "distinctive features",
-        "typical",
-        "borderline",
-    )
-    print_table(header, lines, ("node", "rows"))
+    frame = explanation.nodes()
+    frame["name"] = [
+        "  " * depth + name for depth, name in zip(frame["depth"], frame["name"], strict=True)
+    ]
+    frame["cluster"] = [f"c{label}" if label >= 0 else "" for label in frame["cluster"]]
+    columns = {"node": "node", "cluster": "cluster", "n_rows": "rows", "name": "name"}
+    examples = {DISTINCTIVE: "distinctive features", "typical": "typical rows"}
+    print_frame(frame, columns | examples | {"borderline": "borderline rows"})
 
 
 def print_node(explanation: "Explanation", node: dict[str, Any]) -> None:
     """Print all that is known about a node."""
+    import pandas as pd
+
     taxonomy, number = explanation.taxonomy, node["node"]
     cluster = "" if node["cluster"] is None else f", c{node['cluster']}"
     draw(Text(f"node {number}{cluster}: ").append(printable(node["name"]), "bold"))
-    share = format_share(node["n_rows"] / explanation.whole.tree.n_rows)
-    lines = [f"{counted(node['n_rows'], 'row')}, {share} of all, at depth {node['depth']}"]
-    above = [explanation.names[ancestor] for ancestor in taxonomy.tree.path(number)[:-1]]
-    if above:
-        lines.append(f"within {' > '.join(above)}")
+    lines = [f"{counted(node['n_rows'], 'row')}, at depth {node['depth']}"]
+    if path := [explanation.names[one] for one in taxonomy.tree.path(number)[:-1]]:
+        lines.append(f"within {' > '.join(path)}")
     if (decider := node["decided_by"]) is not None:
         decision = describe_decision(taxonomy, number)
         used = counted(int(taxonomy.n_features_used[decider]), "feature")
         lines.append(f"split by {used}" + (f", {decision}" if decision else ""))
     print_lines("\n".join(lines))
-    if node["standout"]:
+    columns = {"words": "feature", "effect": "effect", "mean": "mean", "all_mean": "all rows"}
+    if node[DISTINCTIVE]:
         print_lines("\nDistinctive features, compared with all rows:\n")
-        _print_distinctive(node["standout"])
+        print_frame(pd.DataFrame(node[DISTINCTIVE]), columns)
+    columns = {"words": "feature", "share": "share", "mean": "mean", "rest_mean": "siblings"}
     if node["features"]:
         print_lines("\nFeatures that separate the node from its siblings:\n")
-        is_boolean: Any = taxonomy.is_boolean
-        rows = [
-            (
-                _colour(one, 1.0 if one["direction"] == "higher" else -1.0),
-                format_share(one["share"]),
-                *_format_means(one["mean"], one["rest_mean"], is_boolean[one["column"]]),
-            )
-            for one in node["features"]
-        ]
-        numbers = ("share", "mean", "mean of siblings")
-        print_table(("feature", *numbers), rows, numbers)
+        print_frame(pd.DataFrame(node["features"]), columns)
     for kind, measure in EXAMPLES.items():
         if node[kind]:
-            draw(Text(f"\n{kind} rows ({measure}): ").append(_name_rows(node[kind], measure)))
+            rows = (f"{row['name']} ({format_number(row[measure], 3)})" for row in node[kind])
+            print_lines(f"\n{kind} rows ({measure}): {', '.join(rows)}")
 
 
-def _print_distinctive(features: Sequence[dict[str, Any]]) -> None:
-    """Print features of a node and of all rows, with histograms if these can be encoded."""
-    has_bars = make_console().encoding.startswith("utf")
-    numbers = ("effect", "mean", "mean of all")
-    rows = []
-    for one in features:
-        means = _format_means(one["mean"], one["all_mean"], one["share"] is not None)
-        bars = [_draw_counts(one[counts]) for counts in ("counts", "all_counts")]
-        cells = (_colour(one, one["effect"]), f"{one['effect']:+.2f}", *means)
-        rows.append((*cells, *bars) if has_bars else cells)
-    histograms = ("histogram", "histogram of all") if has_bars else ()
-    print_table(("feature", *numbers, *histograms), rows, numbers)
-
-
-def _format_means(mean: float | None, other: float | None, is_boolean: bool) -> list[str]:
-    """Return two means of a feature, as shares if it is boolean."""
-    if is_boolean:
-        return [format_share(mean), format_share(other)]
-    return format_column([math.nan if value is None else value for value in (mean, other)])
-
-
-def _draw_counts(counts: Sequence[int]) -> str:
-    """Return a histogram in a line of text, where only empty bins are flat."""
-    largest = max(counts)
-    return "".join(BARS[math.ceil((len(BARS) - 1) * count / largest)] for count in counts)
-
-
-def print_rows(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the path of each row, a line per rule."""
-    lines: list[tuple[Any, ...]] = []
-    for row in rows:
-        name = f"row {row['row']}" if row["name"] is None else row["name"]
-        cluster = "noise" if row["cluster"] < 0 else f"c{row['cluster']}"
-        first = Text(printable(name)).append(f"  {cluster}", "bold green")
-        for number, step in enumerate(row["steps"], start=1):
-            is_beyond = (step["margin"] or 0.0) < 0.0
-            margin = Text(_format_margin(step["margin"]), "red" if is_beyond else "")
-            percentile = format_share(step["surer_than"])
-            lines.append((first, number, step["child_name"], margin, percentile, step["why"]))
-            first = Text()
-        if not row["steps"]:
-            lines.append((first, *[""] * 5))
-    numbers = ("step", "margin", "percentile")
-    print_table(("row", "step", "goes to", *numbers[1:], "because"), lines, numbers)
+def print_steps(steps: "pd.DataFrame") -> None:
+    """Print the path of rows, a line per rule."""
+    columns = {"row_name": "row", "cluster": "cluster", "step": "step", "child_name": "goes to"}
+    columns |= {"margin": "margin", PERCENTILE: "percentile", "why": "because"}
+    print_frame(steps, columns)
     print_lines(
         "\nMargin: 1 is the median, 0 is the boundary, negative is beyond it. "
         "Percentile: share of the cluster's rows with a smaller margin."
     )
-
-
-def _colour(feature: dict[str, Any], sign: float) -> Text:
-    return Text(printable(feature["words"]), COLOURS[1 if sign > 0.0 else -1])
-
-
-def _name_rows(rows: Sequence[dict[str, Any]], measure: str | None = None) -> Text:
-    """Return the names of rows, and a number measured of each."""
-    names = [str(row["name"]) for row in rows]
-    if measure is not None:
-        names = [
-            f"{name} ({_format_margin(row[measure])})"
-            for name, row in zip(names, rows, strict=True)
-        ]
-    return Text(printable(", ".join(names)))
