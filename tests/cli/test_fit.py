@@ -90,12 +90,10 @@ def test_options_are_checked(refuse):
     for wrong in ("0", "-2", "many", "1.5", "²"):
         refuse("--n-clusters must be", *fit, "-k", wrong)
     for option, value in (
-        ("--n-clusters", "auto"),
-        ("--max-features", 1),
-        ("--noise", 0.1),
-        ("--embedding", "a.npy"),
+        *(("--n-clusters", "auto"), ("--max-features", 1), ("--min-leaf-size", 2)),
+        *(("--noise", 0.1), ("--embedding", "a.npy")),
     ):
-        refuse(f"{option} is for --method taxarbor", *fit, "--method", "hmmc", option, value)
+        refuse(option, *fit, "--method", "hmmc", option, value)
     refuse("--jobs", *fit, "--jobs", 0)
     for share in (1, -0.1):
         refuse("--noise must be", *fit, "--noise", share)

@@ -129,12 +129,12 @@ def fit(
     from taxarbor.report import report as write_report
 
     optional = {"max_features": max_features, "min_leaf_size": min_leaf_size, "noise": noise}
-    optional = {option: value for option, value in optional.items() if value is not None}
-    beside = {} if embedding is None else {"embedding": embedding}
-    beside |= {"n_clusters": AUTO} if n_clusters == AUTO else {}
-    for option in optional | beside if method != "taxarbor" else ():
-        raise InputError(f"is for --method taxarbor, not for {method}", option)
-    estimator = _make_estimator(method, n_clusters, seed, jobs).set_params(**optional)
+    given = {option: value for option, value in optional.items() if value is not None}
+    estimator = _make_estimator(method, n_clusters, seed, jobs)
+    only_taxarbor = [*given, *["embedding"] * (embedding is not None)]
+    if method != "taxarbor" and only_taxarbor:
+        raise InputError(f"is for --method taxarbor, not for {method}", only_taxarbor[0])
+    estimator.set_params(**given)
     name = write.stem_of(data)
     if output is None and name is None:
         raise InputError("standard input has no name: name the model with --output")
@@ -181,6 +181,8 @@ def fit(
 def _make_estimator(method: str, n_clusters: str, seed: int, jobs: int) -> Any:
     from taxarbor.estimators import HMMC, Taxarbor
 
+    if n_clusters == AUTO and method != "taxarbor":
+        raise InputError(f"auto is for --method taxarbor, not for {method}", "n_clusters")
     if n_clusters != AUTO and not (n_clusters.isdecimal() and int(n_clusters)):
         raise InputError(f"must be 1 or more, or auto, got {n_clusters}", "n_clusters")
     return {"taxarbor": Taxarbor, "hmmc": HMMC}[method](

@@ -136,21 +136,20 @@ def summarize(taxonomy: Taxonomy) -> dict[str, Any]:
 
 
 def print_table(
-    header: Sequence[str], rows: Iterable[Sequence[Any]], numbers: Collection[str] = ()
+    header: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[str] = ()
 ) -> None:
     """Print a table; columns of numbers are aligned to the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in header:
-        is_number = name in numbers
-        table.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
+        table.add_column(name, justify="right" if name in numbers else "left")
     for row in rows:
-        table.add_row(*(c if isinstance(c, Text) else Text(printable(str(c))) for c in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     draw(table)
 
 
-def print_scores(scores: Mapping[str, float], reference: str = "the known classes") -> None:
-    """Print scores against a reference."""
-    print_lines(f"\nCompared with {reference} (1 is perfect, 0 is chance):\n")
+def print_scores(scores: Mapping[str, float]) -> None:
+    """Print scores against known classes."""
+    print_lines("\nCompared with the known classes (1 is perfect, 0 is chance):\n")
     rows = [
         (name.replace("_", " "), f"{scores[name]:.3f}", meaning)
         for name, meaning in SCORES.items()
@@ -165,11 +164,14 @@ def print_scores(scores: Mapping[str, float], reference: str = "the known classe
 def print_frame(frame: "pd.DataFrame", columns: Mapping[str, str]) -> None:
     """Print columns of a frame under other names."""
     numbers = [columns[name] for name in columns if frame[name].dtype.kind in "if"]
-    cells = [
-        map(format_number, values) if values.dtype.kind == "f" else values
-        for values in (frame[name] for name in columns)
-    ]
+    cells = (map(_format_cell, frame[name].tolist()) for name in columns)
     print_table([*columns.values()], zip(*cells, strict=True), numbers)
+
+
+def _format_cell(cell: object) -> str:
+    if cell is None:
+        return "-"
+    return format_number(cell, 3) if isinstance(cell, float) else str(cell)
 
 
 def print_nodes(explanation: "Explanation") -> None:
@@ -209,7 +211,7 @@ def print_node(explanation: "Explanation", node: dict[str, Any]) -> None:
         print_frame(pd.DataFrame(node["features"]), columns)
     for kind, measure in EXAMPLES.items():
         if node[kind]:
-            rows = (f"{row['name']} ({format_number(row[measure], 3)})" for row in node[kind])
+            rows = (f"{row['name']} ({_format_cell(row[measure])})" for row in node[kind])
             print_lines(f"\n{kind} rows ({measure}): {', '.join(rows)}")
 
 
