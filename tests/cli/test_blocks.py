@@ -38,32 +38,30 @@ def labels(folder):
     return Taxonomy.load(folder / "model.taxarbor").tree.labels.tolist()
 
 
-def test_labels_of_a_folder(run, run_json, folder, customers, labels):
-    result = run(*PREDICT)
-    assert (result.exit_code, result.stderr) == (0, "")
-    lines = [f"{row},{label}" for row, label in enumerate(labels)]
-    assert result.stdout.splitlines() == ["row,cluster", *lines]
-    for name, delimiter in (("l.csv", ","), ("l.tsv", "\t")):
-        result = run(*PREDICT, "--id-column", "id", "-o", name)
-        assert (result.exit_code, result.stdout) == (0, f"120 rows -> {name}\n")
-        header, *rows = lines_of(folder / name, delimiter)
-        assert header == ["id", "cluster"]
-        assert rows == [[f"C{row:03d}", str(label)] for row, label in enumerate(labels)]
-    whole = run_json("predict", "model.taxarbor", "customers.csv", "--proba")
-    assert run_json(*PREDICT, "--proba", "--id-column", "id") == whole
-
-
 @pytest.mark.parametrize("data", ["big", "customers.csv"])
-def test_labels_as_npy_and_parquet(run, folder, customers, labels, data):
+def test_labels_in_all_formats(run, run_json, folder, customers, labels, data):
     predict = ("predict", "model.taxarbor", data, "--id-column", "id")
-    assert run(*predict, "-o", "l.npy").exit_code == 0
+    for name in ("l.csv", "l.tsv", "l.npy", "l.parquet"):
+        result = run(*predict, "-o", name)
+        assert (result.exit_code, result.stdout) == (0, f"120 rows -> {name}\n")
+    expected = [[f"C{row:03d}", str(label)] for row, label in enumerate(labels)]
+    for name, delimiter in (("l.csv", ","), ("l.tsv", "\t")):
+        assert lines_of(folder / name, delimiter) == [["id", "cluster"], *expected]
     assert np.load(folder / "l.npy").tolist() == labels
-    assert run(*predict, "-o", "l.parquet", "--proba").exit_code == 0
     frame = pd.read_parquet(folder / "l.parquet")
-    assert [*frame.columns] == ["id", "cluster", "probability", *(f"c{i}" for i in range(6))]
     assert frame["id"].tolist() == customers["id"].tolist()
     assert frame["cluster"].tolist() == labels
+    assert run(*predict, "-o", "p.parquet", "--proba").exit_code == 0
+    frame = pd.read_parquet(folder / "p.parquet")
+    assert [*frame.columns] == ["id", "cluster", "probability", *(f"c{i}" for i in range(6))]
     np.testing.assert_allclose(frame["probability"], frame.iloc[:, 3:].max(axis=1))
+
+
+def test_labels_of_a_folder_on_standard_output(run, run_json, customers, labels):
+    lines = [f"{row},{label}" for row, label in enumerate(labels)]
+    assert run(*PREDICT).stdout.splitlines() == ["row,cluster", *lines]
+    whole = run_json("predict", "model.taxarbor", "customers.csv", "--proba")
+    assert run_json(*PREDICT, "--proba", "--id-column", "id") == whole
 
 
 def test_labels_of_matrices(run_json, refuse, folder, in_blocks, customers, labels):

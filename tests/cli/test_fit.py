@@ -1,11 +1,7 @@
 """``taxarbor fit``."""
 
 import os
-import signal
-import subprocess
 import sys
-import time
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -341,20 +337,3 @@ def test_names_are_neither_control_characters_nor_markup(run, edit, terminal):
 def test_missing_libraries_are_one_line(refuse, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     refuse("pip install pandas", "fit", "customers.csv", "-o", "m")
-
-
-def test_interrupts_while_reading_write_nothing(start, folder):
-    process = start("fit", "-", "-o", "m.taxarbor", stdin=subprocess.PIPE)
-    process.stdin.write("x,y\n" + "1,2\n" * 100_000)  # more than a pipe holds: it is reading
-    process.stdin.flush()
-    deadline = time.monotonic() + 60.0
-    while process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.5)  # Python misses a signal that comes between two reads of a pipe
-        process.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=5)
-    assert process.returncode == 130
-    assert process.stderr.read() == "taxarbor: interrupted\n"
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        pipe.close()
-    assert sorted(path.name for path in folder.iterdir()) == ["customers.csv", "model.taxarbor"]
