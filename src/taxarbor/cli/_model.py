@@ -163,16 +163,16 @@ def predict(
     if proba and taxonomy.temperature is None:
         notes.append("the probabilities are not calibrated: run taxarbor assess first")
     document: dict[str, Any] = {"output": output, "n_clusters": taxonomy.tree.n_leaves}
-    document |= {"notes": notes, "rows": table.row_names, "labels": labels.tolist()}
-    if probabilities is not None:
-        document["probabilities"] = probabilities.tolist()
-    labelled = partial(write.write_labels, output, labels, table, probabilities, force=force)
-    if output is None:
-        shell.answer(document, as_json, labelled)
-        return
-    labelled()
+    if as_json:
+        document |= {"rows": table.row_names, "labels": labels.tolist()}
+        document |= {} if probabilities is None else {"probabilities": probabilities.tolist()}
+    write_labels = partial(write.write_labels, labels=labels, table=table, force=force)
     line = f"{counted(len(labels), 'row')} -> {output}"
-    shell.answer(document, as_json, lambda: shell.print_lines(line))
+    show = partial(write_labels, None, probabilities=probabilities)
+    if output is not None:
+        write_labels(output, probabilities=probabilities)
+        show = partial(shell.print_lines, line)
+    shell.answer(document | {"notes": notes}, as_json, show)
 
 
 def report(
