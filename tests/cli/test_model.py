@@ -132,7 +132,7 @@ def test_the_format_of_an_output(run, run_json, refuse, folder):
     refuse("--to", "export", "model.taxarbor", "--to", "xml")
     refuse("t.nwk", "export", "model.taxarbor", "-o", "t.nwk")
     from_labels([0, 0]).save(folder / "one")
-    refuse("linkage", "export", "one", "--to", "linkage")
+    refuse("leaves", "export", "one", "--to", "linkage")
 
 
 def test_a_dash_is_standard_output(run, folder):

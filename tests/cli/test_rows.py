@@ -162,7 +162,7 @@ def test_scores_are_printed(run, run_json, folder):
     taxonomy = Taxonomy.load(folder / "model.taxarbor")
     known = read_table(folder / "customers.csv", label_column="class").labels
     classes = ("-o", "r.html", "--label-column", "class", "--force")
-    expected = score_hierarchy(taxonomy, known)
+    expected = tree_scores(taxonomy, known)
     assert run_json(*REPORT, *classes) == {"report": "r.html", "scores": expected, "notes": []}
     lines = run(*REPORT, *classes).stdout.splitlines()
     (line,) = [line for line in lines if line.startswith("adjusted rand ")]

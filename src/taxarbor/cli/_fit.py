@@ -125,7 +125,7 @@ def fit(
     from taxarbor.cli import _write as write
     from taxarbor.cli._read import DataFile
     from taxarbor.cli._render import summarize
-    from taxarbor.metrics import score_hierarchy
+    from taxarbor.metrics import tree_scores
     from taxarbor.report import report as write_report
 
     optional = {"max_features": max_features, "min_leaf_size": min_leaf_size, "noise": noise}
@@ -151,7 +151,7 @@ def fit(
     taxonomy, table, notes, scores = fitted.taxonomy, fitted.table, fitted.notes, None
     if table.labels is not None:
         with shell.collect_notes(notes):
-            scores = score_hierarchy(taxonomy, table.labels)
+            scores = tree_scores(taxonomy, table.labels)
 
     write.check_new(model, force=force)
     taxonomy.save(model)
@@ -304,7 +304,7 @@ def demo(
     from taxarbor.cli import _render as render
     from taxarbor.cli import _write as write
     from taxarbor.estimators import Taxarbor
-    from taxarbor.metrics import score_hierarchy
+    from taxarbor.metrics import tree_scores
     from taxarbor.report import report
 
     write.check_outputs((output,), (), force=force)
@@ -313,7 +313,7 @@ def demo(
     model = Taxarbor(DEMO_CLUSTERS, random_state=0).fit(X)
     seconds = time.perf_counter() - begin
     taxonomy, names = model.taxonomy_.rename_features(feature_names), page.get("row_names")
-    scores = score_hierarchy(taxonomy, page["classes"])
+    scores = tree_scores(taxonomy, page["classes"])
     write.check_new(output, force=force)
     report(taxonomy, X, output, **page)
     members = None

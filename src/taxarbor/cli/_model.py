@@ -195,7 +195,7 @@ def report(
     from taxarbor.cli import _write as write
     from taxarbor.cli._read import DataFile, load_model, read_rows
     from taxarbor.cli._render import print_scores
-    from taxarbor.metrics import score_hierarchy
+    from taxarbor.metrics import tree_scores
     from taxarbor.report import report as write_report
 
     write.check_outputs((output,), (model, data), force=force)
@@ -215,7 +215,7 @@ def report(
             title=title or write.stem_of(data) or "A taxonomy",
         )
         if table.labels is not None and taxonomy.tree.has_rows:
-            scores = score_hierarchy(taxonomy, table.labels)
+            scores = tree_scores(taxonomy, table.labels)
 
     def show_scores() -> None:
         shell.print_lines(f"report -> {output}")
