@@ -80,6 +80,13 @@ def test_only_options_of_the_command_are_named(run, edit):
         assert "--columns" not in result.stderr
 
 
+def test_an_id_column_with_the_name_of_another(run, edit, labels):
+    edit("odd.csv", ("id,", "cluster,"))
+    result = run("predict", "model.taxarbor", "odd.csv", "--id-column", "cluster")
+    header, first, *_ = result.stdout.splitlines()
+    assert (header, first) == ("cluster,cluster", f"C000,{labels[0]}")
+
+
 def test_json_and_standard_input(run_json, folder, labels):
     document = run_json(*PREDICT, "--id-column", "id")
     assert document["labels"] == labels

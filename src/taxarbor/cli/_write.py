@@ -9,6 +9,7 @@ import re
 import sys
 import webbrowser
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -86,7 +87,7 @@ def open_in_browser(page: Path) -> bool:
 def format_csv(rows: Iterable[Iterable[Any]], delimiter: str = ",") -> Iterator[str]:
     r"""Yield lines of csv that end in ``\n``.
 
-    Before Python 3.13, the writer of the standard library leaves ``\r`` without quotes then.
+    The writer of the standard library leaves ``\r`` without quotes then, at least in 3.11.
     """
     for row in rows:
         texts = map(str, row)
@@ -124,28 +125,28 @@ def write_labels(
     first is missing for noise, which has the label -1.
     """
     suffix = "" if path is None else path.suffix.lower()
-    columns: dict[str, Any] = {
-        table.id_column or "row": table.row_names or np.arange(len(labels)),
-        "cluster": np.asarray(labels, dtype=np.int64),
-    }
+    labels = np.asarray(labels, dtype=np.int64)
+    header = [table.id_column or "row", "cluster"]
+    columns: list[Any] = [table.row_names or np.arange(len(labels)), labels]
     if probabilities is not None:
         likely = probabilities[np.arange(len(labels)), labels]
-        columns["probability"] = np.where(labels < 0, np.nan, likely)
-        columns |= {f"c{leaf}": column for leaf, column in enumerate(probabilities.T)}
-    lines = format_csv(_list_rows(columns), "\t" if suffix == ".tsv" else ",")
+        header += ["probability", *(f"c{leaf}" for leaf in range(probabilities.shape[1]))]
+        columns += [np.where(labels < 0, np.nan, likely), *probabilities.T]
+    rows = chain([header], _list_rows(columns))
+    lines = format_csv(rows, "\t" if suffix == ".tsv" else ",")
     if path is None:
         print_data("".join(lines))
         return
 
     def write(file: IO[bytes]) -> None:
         if suffix == ".npy":
-            np.save(file, columns["cluster"])
+            np.save(file, labels)
         elif suffix == ".parquet":
             import pyarrow as pa
             import pyarrow.parquet as pq
 
-            cells = [pa.array(values, from_pandas=True) for values in columns.values()]
-            pq.write_table(pa.table(cells, names=[*columns]), file)
+            cells = [pa.array(values, from_pandas=True) for values in columns]
+            pq.write_table(pa.table(cells, names=header), file)
         else:
             file.writelines(map(_encode, lines))
 
@@ -153,12 +154,10 @@ def write_labels(
     write_atomically(path, write)
 
 
-def _list_rows(columns: dict[str, Any]) -> Iterator[Sequence[Any]]:
-    """Yield the header, and then the cells of each row."""
-    yield [*columns]
+def _list_rows(columns: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Yield the cells of each row, probabilities to four digits."""
     cells = (
-        values.tolist() if isinstance(values, np.ndarray) else values
-        for values in columns.values()
+        values.tolist() if isinstance(values, np.ndarray) else values for values in columns
     )
     for name, label, *shares in zip(*cells, strict=True):
         yield name, label, *("" if math.isnan(share) else f"{share:.4f}" for share in shares)
