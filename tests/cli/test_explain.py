@@ -32,7 +32,7 @@ def test_all_nodes(run, run_json, explanation):
         assert node["name"] in line
         assert node["typical"][0]["name"] in line
         assert node["borderline"][0]["name"] in line
-        assert all(one["words"] in line for one in node["standout"])
+        assert all(one["words"] in line for one in node["distinctive_features"])
 
 
 def test_a_node(run, run_json, explanation):
@@ -42,7 +42,7 @@ def test_a_node(run, run_json, explanation):
     assert result.stdout.startswith(f"node 1: {node['name']}\n")
     assert f"{node['n_rows']} rows" in result.stdout
     assert "within all rows\n" in result.stdout
-    for feature in (*node["features"], *node["standout"][:5]):
+    for feature in (*node["features"], *node["distinctive_features"][:5]):
         assert feature["words"] in result.stdout
     for kind, measure in (
         ("typical", "distance"),

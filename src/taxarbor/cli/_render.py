@@ -45,8 +45,6 @@ SCORES = {
 """The measures that are shown."""
 N_MEMBERS = 6
 """Rows of a cluster that are listed below it."""
-DISTINCTIVE, PERCENTILE = "standout", "surer_than"
-"""Columns of explanations."""
 EXAMPLES = {"typical": "distance", "extreme": "margin", "borderline": "margin"}
 """Kinds of example rows, and the number given with each row."""
 
@@ -182,7 +180,7 @@ def print_nodes(explanation: "Explanation") -> None:
     ]
     frame["cluster"] = [f"c{label}" if label >= 0 else "" for label in frame["cluster"]]
     columns = {"node": "node", "cluster": "cluster", "n_rows": "rows", "name": "name"}
-    examples = {DISTINCTIVE: "distinctive features", "typical": "typical rows"}
+    examples = {"distinctive_features": "distinctive features", "typical": "typical rows"}
     print_frame(frame, columns | examples | {"borderline": "borderline rows"})
 
 
@@ -202,9 +200,9 @@ def print_node(explanation: "Explanation", node: dict[str, Any]) -> None:
         lines.append(f"split by {used}" + (f", {decision}" if decision else ""))
     print_lines("\n".join(lines))
     columns = {"words": "feature", "effect": "effect", "mean": "mean", "all_mean": "all rows"}
-    if node[DISTINCTIVE]:
+    if node["distinctive_features"]:
         print_lines("\nDistinctive features, compared with all rows:\n")
-        print_frame(pd.DataFrame(node[DISTINCTIVE]), columns)
+        print_frame(pd.DataFrame(node["distinctive_features"]), columns)
     columns = {"words": "feature", "share": "share", "mean": "mean", "rest_mean": "siblings"}
     if node["features"]:
         print_lines("\nFeatures that separate the node from its siblings:\n")
@@ -218,7 +216,7 @@ def print_node(explanation: "Explanation", node: dict[str, Any]) -> None:
 def print_steps(steps: "pd.DataFrame") -> None:
     """Print the path of rows, a line per rule."""
     columns = {"row_name": "row", "cluster": "cluster", "step": "step", "child_name": "goes to"}
-    columns |= {"margin": "margin", PERCENTILE: "percentile", "why": "because"}
+    columns |= {"margin": "margin", "margin_percentile": "percentile", "why": "because"}
     print_frame(steps, columns)
     print_lines(
         "\nMargin: 1 is the median, 0 is the boundary, negative is beyond it. "
