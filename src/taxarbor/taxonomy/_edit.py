@@ -1,4 +1,4 @@
-"""Taxonomies made from another: coarser, with other rows or none, in other units, with round thresholds."""
+"""Taxonomies made from another: coarser, with other rows, in other units, rounded."""
 
 import os
 from dataclasses import replace
