@@ -11,7 +11,7 @@ NATIVE := CMakeLists.txt pyproject.toml $(CONSTRAINTS) $(wildcard src/taxarbor/n
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
 .PHONY: demo test check check-long suite oldest newest sanitize attack coverage docs bench scale \
-	results defaults rules calibration trust gaps clean help
+	results defaults rules calibration stability robustness clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -27,11 +27,11 @@ help:
 	@echo "make bench       the speed table, docs/speed.md"
 	@echo "make scale       ten million rows beside Spark and Dask, docs/scale.md: hours, with Java"
 	@echo "make results     the paper's experiment, docs/results.md: most of an hour, with data"
-	@echo "make calibration how far probabilities hold, docs/calibration.md: ten minutes"
+	@echo "make calibration calibration of probabilities, docs/calibration.md: ten minutes"
 	@echo "make defaults    why the defaults are what they are, docs/defaults.md: four minutes"
-	@echo "make rules       what rules cost on new rows, docs/rules.md: three minutes"
-	@echo "make trust       how many clusters are suggested, docs/trust.md: half an hour"
-	@echo "make gaps        what gaps and outliers cost, docs/gaps.md: ten minutes"
+	@echo "make rules       what rules cost out of sample, docs/rules.md: three minutes"
+	@echo "make stability   the suggested number of clusters, docs/stability.md: half an hour"
+	@echo "make robustness  the cost of missing values and outliers, docs/robustness.md: ten minutes"
 	@echo "make clean       remove .venv, .venv-oldest, .venv-newest and build products"
 
 $(VENV)/.python:
@@ -130,11 +130,11 @@ rules: $(BUILT)
 calibration: $(BUILT)
 	$(BIN)/python -m experiments calibration --data $(DATA) --report docs/calibration.md
 
-trust: $(BUILT)
-	$(BIN)/python -m experiments trust --data $(DATA) --report docs/trust.md
+stability: $(BUILT)
+	$(BIN)/python -m experiments stability --data $(DATA) --report docs/stability.md
 
-gaps: $(BUILT)
-	$(BIN)/python -m experiments gaps --data $(DATA) --report docs/gaps.md
+robustness: $(BUILT)
+	$(BIN)/python -m experiments robustness --data $(DATA) --report docs/robustness.md
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest build .mypy_cache .ruff_cache .pytest_cache \

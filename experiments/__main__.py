@@ -1,4 +1,4 @@
-"""``python -m experiments PAGE``: results, defaults, rules, calibration, trust or gaps."""
+"""``python -m experiments PAGE`` writes a page of measurements."""
 
 import argparse
 import sys
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from experiments.calibration import write_calibration
 from experiments.defaults import plan_defaults, write_defaults
-from experiments.gaps import write_gaps
 from experiments.plan import Setup, plan_results
 from experiments.results import write_results
+from experiments.robustness import write_robustness
 from experiments.rules import plan_rules, write_rules
 from experiments.run import Progress, run_jobs
-from experiments.trust import write_trust
+from experiments.stability import write_stability
 from taxarbor import TaxarborError
 
 PAGES = {
@@ -24,8 +24,8 @@ PAGES = {
 
 ALONE = {
     "calibration": (write_calibration, 3),
-    "trust": (write_trust, 1),
-    "gaps": (write_gaps, 3),
+    "stability": (write_stability, 1),
+    "robustness": (write_robustness, 3),
 }
 """Pages whose results are not kept, and their seeds."""
 
@@ -57,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"experiments: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        told = f"interrupted; what is done is kept in {asked.out}: run it again to go on"
-        print(f"experiments: {told}", file=sys.stderr)
+        hint = f"interrupted; finished fits are kept in {asked.out}: run it again to continue"
+        print(f"experiments: {hint}", file=sys.stderr)
         return 130
     print(f"wrote {written[0]}")
     return 0
@@ -69,9 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "page",
         choices=[*PAGES, *ALONE],
-        help="the paper's experiment, why Taxarbor's defaults are what they are, what rules "
-        "that decide cost, how far probabilities hold (three seeds, unless --seeds), how many "
-        "clusters are suggested (one), or what gaps and outliers cost (three)",
+        help="the paper's experiment, the choice of Taxarbor's defaults, what rules cost, "
+        "calibration of probabilities (three seeds, unless --seeds), the suggested number of "
+        "clusters (one), or the cost of missing values and outliers (three)",
     )
     parser.add_argument(
         "--data",

@@ -1,7 +1,7 @@
-"""Why the defaults are what they are: Taxarbor beside other methods, and one change at a time.
+"""Why the defaults are what they are: Taxarbor and other methods, and one change at a time.
 
-Half of the rows are fitted; the other half is new, and is the measure of record. No setting is
-chosen by labels.
+Half of the rows are fitted; the other half is held out and scored. No setting is chosen by
+labels.
 """
 
 import math
@@ -39,74 +39,67 @@ MAX_ROWS = 6000
 """Rows of each data set; half of them are fitted."""
 
 NEW = "new_"
-"""How the names of measures on new rows begin."""
+"""Prefix of the measures on held-out rows."""
 
 OF_LEAVES = ("adjusted_rand", "adjusted_mutual_info")
-"""What is measured of clusters without a tree, too."""
+"""Measures that clusters without a tree have as well."""
+
+SHOWN = ("adjusted_shortest_path", "adjusted_rand")
+"""Measures that are compared data set by data set."""
 
 TIMED = "awa_pca"
-"""Where seconds are compared, if it is there."""
+"""The data set whose seconds are compared, if there is one of this name."""
 
 INTRODUCTION = """\
 # Why the defaults are what they are
 
-Written by `make defaults`, not by hand: run it again rather than edit this page.
+Written by `make defaults`; do not edit it by hand.
 
-Taxarbor, beside other methods with their own defaults, and beside itself with one choice made
-otherwise. The measure of record is on **new rows**: each data set ({rows}) is halved
-at random; one half is fitted, and the other half is placed by the fitted tree and scored. Trees
-with rules, k-means and bisecting k-means place new rows by their own `predict`; with all other
-methods a new row goes to the nearest mean of a cluster. Scores of the rows of the fit come
-second.
+`Taxarbor` compared with other methods at their defaults, and with itself with one choice
+changed. Each data set ({rows}) is split at random into two halves: one is fitted, the other is
+assigned by the fitted tree and scored. Methods without `predict` assign a held-out row to the
+nearest cluster mean. There are as many clusters as classes, and {seeds}, each with other
+halves, the same for all methods. No method sees a label. {n_jobs} fits, {minutes} minutes on
+one core. Commit {commits}; {machine}. Seconds are those of fits on one thread.
 
-As many clusters as classes; {seeds}, each with other halves, the same for all methods. No
-method saw a label. {n_jobs} fits, {minutes} minutes of one core. Commit {commits}; {machine}.
-Seconds are of fits with one thread, two of them side by side (unless `--n-jobs` is changed).
+All numbers are percent: means over seeds ± their standard deviation. aSP, aPS: agreement of
+the tree with the true tree, by shortest paths and by path sharing. ARI, AMI: agreement of the
+leaves with the classes. These four are adjusted for chance: 0 for shuffled rows, 100 for a
+perfect match. DP: dendrogram purity.
 
-Numbers are percent: means over seeds ± their standard deviation. aSP, aPS: agreement of the
-learned tree with the true one, by shortest paths and by shared paths; ARI, AMI: of the leaves
-with the classes; all four are corrected for chance: 0 for shuffled rows and 100 for the truth.
-DP: dendrogram purity. Clusters without a tree have ARI and AMI only. A mean over data sets has
-a dash where a result is missing. Ward, AL: SciPy's Ward and average linkage; HKM, HKM-D:
-top-down k-means, which splits the leaf with the most compact children, or the most scattered
-leaf; BKM: scikit-learn's bisecting k-means; KM: scikit-learn's k-means; KM+Ward: k-means with
-ten times as many centres as clusters, a third of the rows at most, then Ward's method on the
-centres; HMMC: the paper's method, greedy and sparse inside the alternation, with relative
-strengths of 0.003, children of at least 0.3 of an equal share, and each node centred on its own
-mean. *Clusters without rules* are those that Taxarbor finds rules for, with each row at the
-best score in all features; [](rules.md) has what the rules cost.
+- Ward, AL: SciPy's Ward and average linkage. BKM, KM: scikit-learn's `BisectingKMeans` and
+  `KMeans`. KM+Ward: k-means with ten times as many centers as clusters (at most a third of the
+  rows), then Ward's method on the centers.
+- HKM, HKM-D: top-down k-means that next splits the leaf with the most compact children, or the
+  leaf with the largest scatter.
+- HMMC: the paper's method with relative strengths of 0.003, children of at least 0.3 of an
+  equal share, and each node centered on its own mean.
+- *clusters without rules*: the clusters that Taxarbor fits its rules to; [](rules.md) measures
+  what the rules cost.
 
-The defaults were chosen by tables like these, on these data sets and with their labels: on
-other data they may do worse.
+The defaults were tuned on these data sets with their labels, so results on other data may be
+worse.
 {lost}"""
 
 MEANS_TEXT = """\
-## New rows: means over data sets
+## Means over data sets
 
-Each data set has the same weight. ± is the standard deviation over seeds of the mean over data
-sets. Seconds are means over data sets of the median fit."""
-
-FITTED_TEXT = """\
-## Rows of the fit: means over data sets"""
-
-EVERYWHERE_TEXT = """\
-## New rows: every data set
-
-The highest mean of each column in bold."""
+Held-out rows. Each data set has the same weight. Seconds are means over data sets of the
+median fit. [](rules.md) has scores by data set and those of training rows."""
 
 SAMPLE_TEXT = """\
 ## The size of the sample
 
-Taxarbor finds its tree on a sample: {per_cluster} rows per cluster, but at least {least:,}.
-Here all rows of each data set are halved, and the tree is found on fewer rows of the one half;
-where it has no more, on all of it. The other half is scored, the same rows for every size."""
+Taxarbor finds its tree on a sample of {per_cluster} rows per cluster, and at least {least:,}
+rows. Here all rows of each data set are halved, and the tree is found on a sample of one half
+(all of it, where it has fewer rows). The same held-out rows are scored for every size."""
 
 GROUPS_TEXT = """\
 ## One choice at a time
 
-On new rows. The default is the first line of each table. In brackets: the difference to it, of
-the mean over data sets, with its standard deviation over seeds. All but the last table are of
-clusters without rules, so that each choice is seen by itself."""
+Held-out rows. The first line of each table is the default; the other lines are differences
+from it, with their standard deviation over seeds. In the first table clusters have no rules,
+so that each choice is measured by itself."""
 
 
 class Row(NamedTuple):
@@ -128,7 +121,7 @@ HALF = {"sample": "half"}
 DEFAULT = Row("Taxarbor", "Taxarbor", HALF)
 FOUR_STARTS = Row("Taxarbor, 4 starts", "Taxarbor", {"n_init": 4, **HALF})
 CLUSTERS = Row("clusters without rules", "variant", HALF)
-"""Rows are in the leaves of the best score: each choice is seen without what rules do to it."""
+"""Each row is in the leaf of the best score, so that a choice is measured without rules."""
 
 BKM, WARD, KM = Row("BKM", "BKM", HALF), Row("Ward", "Ward", HALF), Row("KM", "KM", HALF)
 """The last one without a tree."""
@@ -160,7 +153,7 @@ MAX_LOSS = 0.2
 
 def _default(label: str) -> Row:
     """Return Taxarbor's clusters, with the default of one of its choices as the label."""
-    return CLUSTERS._replace(label=f"{label} (default)")
+    return CLUSTERS._replace(label=label)
 
 
 def _variant(label: str, **settings: object) -> Row:
@@ -178,52 +171,43 @@ def _others(name: str, values: Sequence[object], label: str = "{}") -> tuple[Row
 def _sparse_inside(alpha: float) -> Row:
     settings = {"alpha": alpha, "beta": alpha, "balance": 0.5, "center": "node", "n_init": 4}
     settings |= HALF
-    return Row(f"inside, alpha = beta = {alpha:g}", "HMMC", settings)
+    return Row(f"in each split, alpha = beta = {alpha:g}", "HMMC", settings)
 
 
 GROUPS = (
     Group(
-        "Leaves that are grown, and how they are linked",
+        "leaves grown",
         (
             _default("twice as many as clusters"),
             _variant("as many as clusters", more=0),
-            *_others("power", (0.5, 1.0), "rows to the power {}")[1:],
-            _variant("cut of a tree of four times as many clusters", cut_of=4),
+            _variant("a cut of a tree of four times as many clusters", cut_of=4),
         ),
     ),
+    Group("weight of a linked leaf", _others("power", (0.5, 1.0), "rows to the power {}")),
+    Group("rounds of reassignment", _others("rounds", (1, 3))),
     Group(
-        "Moving rows when the tree is whole",
-        (
-            *_others("rounds", (1, 3), "rounds: {}"),
-            _variant("plain distance", shrinkage=1e6),
-            _variant("shrinkage 0.1", shrinkage=0.1),
-        ),
+        "shrinkage of the scatter",
+        (*_others("shrinkage", (0.1,)), _variant("Euclidean distance", shrinkage=1e6)),
     ),
     Group(
-        "Starts per split",
+        "starts per split",
         (
             *_others("n_init", (4, 12)),
             _variant("one, from Ward's clusters", starts=["ward"]),
-            _variant("one, from far rows", starts=["far_rows"]),
+            _variant("one, from distant rows", starts=["far_rows"]),
         ),
     ),
     Group(
-        "Which leaf is split next",
+        "split order",
         (_default("by gap"), *(_variant(f"by {one}", grow_by=one) for one in CRITERIA[1:])),
     ),
+    Group("balance", (*_others("balance", (0.9, 0.3)), _variant("none", balance=None))),
+    Group("ridge", _others("ridge", (0.03, 0.0003))),
+    Group("coordinates", _others("coordinates", (32, 128))),
     Group(
-        "Balance",
+        "sparsity",
         (
-            *_others("balance", (0.9, 0.3), "balance {}"),
-            _variant("no balance", balance=None),
-        ),
-    ),
-    Group("Ridge", _others("ridge", (0.03, 0.0003))),
-    Group("Coordinates", _others("coordinates", (32, 128))),
-    Group(
-        "Sparsity, after the tree is whole or inside the alternation",
-        (
-            DEFAULT._replace(label="after (default)"),
+            DEFAULT._replace(label="after the tree is complete"),
             *(_sparse_inside(alpha) for alpha in (0.003, 0.01, 0.03)),
         ),
     ),
@@ -270,13 +254,11 @@ def write_defaults(store: Store, setup: Setup, page: Path) -> list[Path]:
     if not len(scores.jobs):
         sections.append(NO_RESULTS)
     else:
-        sections += [summarise_defaults(scores), MEANS_TEXT, describe_means(scores, NEW)]
-        sections += [EVERYWHERE_TEXT, *describe_everywhere(scores)]
+        sections += [summarise_defaults(scores), MEANS_TEXT, describe_means(scores)]
         text = SAMPLE_TEXT.format(least=SAMPLE_ROWS, per_cluster=ROWS_PER_CLUSTER)
         every_row = Scores.of(done_jobs(results, setup), setup)
         sections += [text, *describe_samples(every_row)]
         sections += [GROUPS_TEXT, *describe_groups(scores)]
-        sections += [FITTED_TEXT, describe_means(scores, "")]
     write_page(page, sections)
     return [page]
 
@@ -349,26 +331,19 @@ def has_measure(row: Row, measure: str) -> bool:
 def summarise_defaults(scores: Scores) -> str:
     """Return in a few lines how Taxarbor at its defaults compares with the rivals."""
     lines = [_lead(scores, measure) for measure in CORRECTED]
-    lines += [_places(scores, one) for one in ("adjusted_shortest_path", "adjusted_rand")]
+    lines += [_places(scores, measure) for measure in SHOWN]
     lines += [_steadiness(scores), _times(scores)]
     return "\n".join(f"- {line}" for line in lines if line)
 
 
-def describe_means(scores: Scores, prefix: str) -> str:
-    """Return the means over data sets of all rivals and of ours."""
+def describe_means(scores: Scores) -> str:
+    """Return the means over data sets of all methods."""
     lines = []
     for row in (*RIVALS, *OURS):
-        cells = [percent(scores.over_all(row, prefix + one), 1) for one in CORRECTED]
+        cells = [percent(scores.over_all(row, NEW + one), 1) for one in CORRECTED]
         times = [scores.median_seconds(name, row) for name in scores.datasets]
         lines.append([row.label, *cells, seconds(float(np.mean(times)))])
     return table(["method", *CORRECTED.values(), "s"], lines)
-
-
-def describe_everywhere(scores: Scores) -> Iterator[str]:
-    """Yield for each measure a table of all methods on all data sets."""
-    for measure, short in CORRECTED.items():
-        rows = [row for row in (*RIVALS, *OURS) if has_measure(row, measure)]
-        yield f"### {short}\n\n{_in_full(scores, rows, NEW + measure)}"
 
 
 def describe_samples(scores: Scores) -> Iterator[str]:
@@ -387,25 +362,23 @@ def describe_samples(scores: Scores) -> Iterator[str]:
 
 
 def describe_groups(scores: Scores) -> Iterator[str]:
-    """Yield for each choice what the others would give."""
-    for group in GROUPS:
-        yield f"### {group.title}\n\n{_differences(scores, group)}"
+    """Yield a table for each default: its means, and what each other choice would change."""
+    for first in (CLUSTERS, DEFAULT):
+        groups = [group for group in GROUPS if _is_same(group.rows[0], first)]
+        means = (percent(scores.over_all(first, NEW + measure), 1) for measure in CORRECTED)
+        lines = [["default", *means]]
+        for group in groups:
+            default, *others = group.rows
+            for row in others:
+                changes = (scores.difference(row, first, NEW + one) for one in CORRECTED)
+                label = f"{group.title}: {row.label}, not {default.label}"
+                lines.append([label, *map(signed, changes)])
+        yield table([first.label, *CORRECTED.values()], lines)
 
 
-def _differences(scores: Scores, group: Group) -> str:
-    """Return the means over data sets, and their difference to the default's, the first."""
-    lines = []
-    first, *_ = group.rows
-    for row in group.rows:
-        cells = [row.label]
-        for measure in CORRECTED:
-            cell = percent(scores.over_all(row, NEW + measure), 1)
-            if row is not first:
-                difference = scores.difference(row, first, NEW + measure)
-                cell += f" ({signed(difference)})"
-            cells.append(cell)
-        lines.append(cells)
-    return table(["means over data", *CORRECTED.values()], lines)
+def _is_same(row: Row, other: Row) -> bool:
+    """Say whether two rows are made in the same way, whatever their labels."""
+    return (row.method, row.settings) == (other.method, other.settings)
 
 
 def signed(value: Mean) -> str:
@@ -414,22 +387,8 @@ def signed(value: Mean) -> str:
     return text if math.isnan(value.mean) or value.mean < 0.0 else f"+{text}"
 
 
-def _in_full(scores: Scores, rows: Sequence[Row], measure: str) -> str:
-    """Return a measure of each row on each data set, with the highest in bold."""
-    by_set = {name: [scores.on(name, row, measure) for row in rows] for name in scores.datasets}
-    lines = []
-    for n, row in enumerate(rows):
-        cells = [row.label]
-        for means in by_set.values():
-            cell = percent(means[n], 1)
-            known = [one.mean for one in means if not math.isnan(one.mean)]
-            cells.append(f"**{cell}**" if known and means[n].mean == max(known) else cell)
-        lines.append(cells)
-    return table(["", *by_set], lines)
-
-
 def _lead(scores: Scores, measure: str) -> str:
-    """Return Taxarbor's mean on new rows, the best rival's, and the difference."""
+    """Return Taxarbor's mean on held-out rows, the best rival's, and the difference."""
     ours = scores.over_all(DEFAULT, NEW + measure)
     rivals = [row for row in RIVALS if has_measure(row, measure)]
     theirs = {row.label: scores.over_all(row, NEW + measure) for row in rivals}
@@ -440,8 +399,8 @@ def _lead(scores: Scores, measure: str) -> str:
     missing = [row.label for row in rivals if row not in known]
     left_out = f" (without {', '.join(missing)}, which lack a result)" if missing else ""
     return (
-        f"{CORRECTED[measure]} on new rows: Taxarbor {percent(ours, 1)}, the best rival "
-        f"{best.label} {percent(theirs[best.label], 1)}{left_out}, difference "
+        f"{CORRECTED[measure]} on held-out rows: Taxarbor {percent(ours, 1)}, best other "
+        f"method {best.label} {percent(theirs[best.label], 1)}{left_out}, difference "
         f"{signed(scores.difference(DEFAULT, best, NEW + measure))}."
     )
 
@@ -466,11 +425,11 @@ def _places(scores: Scores, measure: str) -> str:
     if not total:
         return ""
     where = f", behind on {', '.join(behind)}" if behind else ""
+    n_good = counts["best"] + counts["near"]
     return (
-        f"{CORRECTED[measure]} on new rows, by data set: Taxarbor is best, or within one "
-        f"standard error of the best rival, on {counts['best'] + counts['near']} of {total} "
-        f"(best on {counts['best']}{where}). The standard error is that of the difference of "
-        "the two means over seeds."
+        f"{CORRECTED[measure]} on held-out rows, by data set: Taxarbor is best, or within one "
+        f"standard error of the best other method, on {n_good} of {total} "
+        f"(best on {counts['best']}{where})."
     )
 
 
@@ -492,7 +451,7 @@ def _steadiness(scores: Scores) -> str:
         return ""
     verdict = "no more than" if ours <= theirs else "**more than**"
     return (
-        "Standard deviation of ARI on new rows over seeds, mean over data sets: Taxarbor "
+        "Standard deviation of ARI on held-out rows over seeds, mean over data sets: Taxarbor "
         f"{ours:.2f}, BKM {theirs:.2f}; {verdict} BKM's."
     )
 

@@ -1,6 +1,6 @@
-"""What rules cost on new rows, and how many features a reader meets in them.
+"""What rules cost on held-out rows, and how many features they use.
 
-Half of the rows are fitted, the other half is new. No setting is chosen by labels.
+Half of the rows are fitted, the other half is held out. No setting is chosen by labels.
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from experiments.defaults import (
     HALF,
     KM,
     NEW,
+    SHOWN,
     WARD,
     Row,
     Scores,
@@ -49,69 +50,66 @@ FEATURES = {
     "mean_features": "features per rule",
     "path_features": "features on a path",
     "n_rules": "rules",
-    "short_rules": f"of {SHORT} features or fewer, two children",
+    "short_rules": f"at most {SHORT} features, two children",
 }
 
 WEAK = ((256, 50, 0.5), (256, 200, 0.5), (768, 200, 0.35), (768, 1000, 0.5))
-"""Features, clusters, and the spread of their centres."""
+"""Features, clusters, and the standard deviation of their centers."""
 
 WEAK_ROWS = (DEFAULT, BKM, KM)
 
 MIN_ROWS_PER_CLUSTER = 20
-"""Drawn data with fewer is left out, as in a quick run."""
+"""Generated data with fewer rows is skipped, as in a quick run."""
 
 INTRODUCTION = """\
 # What rules cost
 
-Written by `make rules`, not by hand: run it again rather than edit this page.
+Written by `make rules`; do not edit it by hand.
 
-`Taxarbor` finds clusters, and then sparse rules for them, which decide where each row goes. Two
-questions: what do rules cost on **new rows**, and how many features does a reader meet? Each
-data set ({rows}) is halved at random. One half is fitted; the other half is new, is
-placed by the fitted tree and scored. Rows of the fit come second.
+`Taxarbor` finds clusters first and sparse rules second, and the rules decide where each row
+goes. This page measures what the rules cost out of sample and how many features they use. Each
+data set ({rows}) is split at random into two halves: one is fitted, the other is assigned by
+the fitted tree and scored. There are as many leaves as classes, and {seeds}, each with other
+halves, the same for all methods. No method sees a label. {n_jobs} fits, {minutes} minutes on
+one core. Commit {commits}; {machine}.
 
-Beside the default are rules with at most two features (`max_features=2`) and rules whose
-features cost the same whether or not the rules above use them (`novelty=0`). *Clusters without
-rules* are the clusters that the rules are found for, with each row at the best score in all
-features. Ward: SciPy's Ward linkage, with new rows at the nearest mean of a cluster. BKM:
-scikit-learn's bisecting k-means, with its own `predict`, as a tree. KM: scikit-learn's k-means,
-which has no tree. As many leaves as classes; {seeds}, each with other halves, the same for all
-methods; no method saw a label. {n_jobs} fits, {minutes} minutes of one core. Commit {commits};
-{machine}.
+- `max_features=2`, `novelty=0`: `Taxarbor` with that parameter.
+- *clusters without rules*: the clusters that the rules are fitted to. A row goes to the leaf
+  with the best score in all features.
+- Ward: SciPy's Ward linkage; held-out rows go to the nearest cluster mean. BKM and KM:
+  scikit-learn's `BisectingKMeans` and `KMeans`. KM has no tree.
 
-Numbers are percent. aSP, aPS: agreement of the tree with the true one, by shortest paths and by
-shared paths; ARI, AMI: of the leaves with the classes; all four are corrected for chance. DP:
-dendrogram purity. ± is the standard deviation over seeds: of the mean over data sets in tables
-of means, of the value in tables of data sets.
+All numbers are percent. aSP, aPS: agreement of the tree with the true tree, by shortest paths
+and by path sharing. ARI, AMI: agreement of the leaves with the classes. These four are
+adjusted for chance. DP: dendrogram purity. ± is the standard deviation over seeds.
 
-The price of a feature was chosen on these data sets, by tables like these.
+The cost per feature was tuned on these data sets, so results on other data may be worse.
 {lost}"""
 
 NEW_TEXT = """\
-## New rows
+## Held-out rows
 
-Means over data sets, then by how much Taxarbor is above the others, seed by seed."""
+Means over data sets, then the difference between Taxarbor and each other method."""
 
 READING_TEXT = f"""\
-## How many features a reader meets
+## Number of features
 
-*Features on a path*: all features in the rules on the path from the root to a leaf, counted
-again in each rule; the mean over leaves. *Features per rule*: the mean over rules. The last
-column counts the rules that choose between two children by {SHORT} features at most. Bisecting
-k-means compares distances to centres, in all features. First means over data sets, then the
-default on every data set."""
+*Features on a path* are those of all rules from the root to a leaf, averaged over leaves; a
+feature counts once per rule. The last column counts rules that choose between two children by
+at most {SHORT} features. Means over data sets, then the default on each data set."""
 
 FITTED_TEXT = """\
-## Rows of the fit
+## Training rows
 
-The same means and differences for the half that was fitted."""
+The same means for the half that was fitted."""
 
 WEAK_TEXT = """\
 ## Many weak features
 
-Drawn data without a tree: clusters of the same round shape, with spread 1 in every feature, and
-centres with the given spread in every feature. {rows:,} rows are fitted, as many are new; one
-seed. ARI on new rows, in brackets on rows of the fit; seconds of the fit with one thread."""
+Generated data without a tree: spherical clusters of unit variance, with centers drawn at the
+given standard deviation in every feature. {rows:,} rows are fitted and as many are held out;
+one seed. ARI of held-out rows, with that of training rows in brackets, and seconds of the fit
+on one thread."""
 
 
 def plan_rules(setup: Setup) -> Iterator[Job]:
@@ -139,10 +137,10 @@ def write_rules(store: Store, setup: Setup, page: Path) -> list[Path]:
     scores = Scores.of(done_jobs(results, few), few)
     sections = [introduce(INTRODUCTION, of_code(results), few)]
     if len(scores.jobs):
-        sections += [NEW_TEXT, _means(scores, NEW), _differences(scores, NEW)]
+        sections += [NEW_TEXT, _means(scores, NEW), _differences(scores)]
         sections += _on_every_dataset(scores)
         sections += [READING_TEXT, _reading(scores), _reading_everywhere(scores)]
-        sections += [FITTED_TEXT, _means(scores, ""), _differences(scores, "")]
+        sections += [FITTED_TEXT, _means(scores, "")]
         drawn = Scores(done_jobs(results, setup), setup, tuple(weak_datasets(setup)))
         text = WEAK_TEXT.format(rows=(setup.max_rows or PLANTED_ROWS) // 2)
         sections += [text, _weak(drawn)]
@@ -160,24 +158,24 @@ def _means(scores: Scores, prefix: str) -> str:
     return table(["means over data sets", *CORRECTED.values()], lines)
 
 
-def _differences(scores: Scores, prefix: str) -> str:
-    """Return by how much Taxarbor is above the others, on average over data sets."""
+def _differences(scores: Scores) -> str:
+    """Return Taxarbor's mean over data sets minus that of each other method."""
     lines = []
     for row in ROWS[1:]:
-        means = (scores.difference(DEFAULT, row, prefix + one) for one in CORRECTED)
-        lines.append([f"Taxarbor less {row.label}", *map(signed, means)])
-    return table(["means over data sets", *CORRECTED.values()], lines)
+        means = (scores.difference(DEFAULT, row, NEW + measure) for measure in CORRECTED)
+        lines.append([row.label, *map(signed, means)])
+    return table(["Taxarbor minus", *CORRECTED.values()], lines)
 
 
 def _on_every_dataset(scores: Scores) -> Iterator[str]:
-    for measure, short in CORRECTED.items():
+    for measure in SHOWN:
         rows = [row for row in ROWS if has_measure(row, measure)]
         lines = [
             [name, *(percent(scores.on(name, row, NEW + measure), 1) for row in rows)]
             for name in scores.datasets
         ]
         heads = ["data", *(row.label for row in rows)]
-        yield f"### {short} on new rows\n\n{table(heads, lines)}"
+        yield f"### {CORRECTED[measure]} by data set\n\n{table(heads, lines)}"
 
 
 def _reading(scores: Scores) -> str:

@@ -1,4 +1,4 @@
-"""How far probabilities hold: the parts by hand, and the page."""
+"""Calibration: the parts by hand, and the page."""
 
 import numpy as np
 import pytest
@@ -32,5 +32,9 @@ def test_the_page(tmp_path, monkeypatch, capsys):
     assert command.main(["calibration", "--quick", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"wrote {tmp_path / 'calibration.md'}\n"
     text = (tmp_path / "calibration.md").read_text("utf-8")
-    for told in ("at most 1,000 rows", "## Taxarbor", "| noise | 8 |", "| mean of the real"):
-        assert told in text
+    for part in ("at most 1,000 rows", "## Taxarbor", "| noise | 8 |", "| mean of the real"):
+        assert part in text
+    assert [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| H")] == [
+        "| HMMC",
+        "| HKM-D",
+    ]

@@ -153,8 +153,8 @@ def test_an_interrupt_keeps_results_and_leaves_no_process(tmp_path, to_all):
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
     assert stdout == ""
-    told = f"interrupted; what is done is kept in {out}: run it again to go on"
-    assert stderr == f"experiments: {told}\n"
+    hint = f"interrupted; finished fits are kept in {out}: run it again to continue"
+    assert stderr == f"experiments: {hint}\n"
     assert len(Store(results).known()) >= 3
     give_up = time.monotonic() + 10.0
     while group_is_running(process.pid) and time.monotonic() < give_up:

@@ -75,12 +75,12 @@ def test_means_and_differences(tmp_path, setup, made):
     assert write_rules(store, setup, page) == [page]
     text = page.read_text("utf-8")
     assert [line for line in text.splitlines() if line.startswith("## ")] == [
-        "## New rows",
-        "## How many features a reader meets",
-        "## Rows of the fit",
+        "## Held-out rows",
+        "## Number of features",
+        "## Training rows",
         "## Many weak features",
     ]
-    means, differences, *_, reading, everywhere, fitted, _, drawn = made.tables(text)
+    means, differences, *_, reading, everywhere, fitted, drawn = made.tables(text)
     assert [line[0] for line in means[2:]] == [row.label for row in ROWS]
     assert means[2][3] == "65.0 ± 5.0"
     assert means[-1] == ["KM", "-", "-", "50.0 ± 0.0", "50.0 ± 0.0", "-"]

@@ -1,4 +1,4 @@
-"""How many clusters: what is suggested where it is known, and beside what others choose.
+"""The number of clusters: the suggestion for generated data, and on data with known classes.
 
 No method sees a class. The silhouette and the gap statistic choose among k-means clusterings.
 """
@@ -25,18 +25,20 @@ NUMBERS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 N_REFERENCES = 5
 N_DRAWS = 10
 PLANTED, SEPARATION = (3, 7, 12, 20), 6.0
-BEGIN, END = "<!-- numbers: written by make trust -->", "<!-- end of numbers -->"
+BEGIN, END = "<!-- numbers: written by make stability -->", "<!-- end of numbers -->"
 
 
-def write_trust(folder: Path | None, page: Path, n_seeds: int = 1, max_rows: int = 0) -> Path:
+def write_stability(
+    folder: Path | None, page: Path, n_seeds: int = 1, max_rows: int = 0
+) -> Path:
     """Write the table to a page: between two marks, if it has them, else alone."""
     kinds: list[int | str] = [*PLANTED, *NOISE]
     known = table(
-        ["rows", "clusters", "suggested", "right"],
+        ["data", "clusters", "suggested", "correct"],
         [_known(kind, 1 if max_rows else N_DRAWS) for kind in kinds],
     )
     found = table(
-        ["data set", "rows", "features", "classes", "suggested", "silhouette", "gap"],
+        ["data set", "rows", "features", "classes", "suggested", "silhouette", "gap statistic"],
         [_line(folder, name, n_seeds, max_rows or MAX_ROWS) for name in list_datasets(folder)],
     )
     return write_between(page, BEGIN, f"{known}\n\n{found}", END)
