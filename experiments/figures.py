@@ -73,14 +73,6 @@ def sweep_panels(jobs: pd.DataFrame, setup: Setup, measure: str) -> list[Panel]:
     ]
 
 
-def describe_sweep(panels: Sequence[Panel]) -> Iterator[str]:
-    """Yield the panels as Markdown tables."""
-    for panel in panels:
-        headings = ["method", *(f"{panel.axis} = {tick}" for tick in panel.ticks)]
-        lines = [[name, *map(percent, means)] for name, means in panel.lines.items()]
-        yield f"**{panel.dataset}**\n\n{table(headings, lines)}"
-
-
 def _panel(
     jobs: pd.DataFrame, setup: Setup, measure: str, dataset: str, *, children: bool
 ) -> Panel:
@@ -170,26 +162,6 @@ def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]
     return describe
 
 
-def describe_tree(chosen: ChosenTree) -> str:
-    """Return the first layers as Markdown, indented."""
-    describe, tree = describe_nodes(chosen), chosen.taxonomy.tree
-    lines = []
-    waiting = [tree.root]
-    while waiting:
-        node = waiting.pop()
-        depth = int(tree.depth[node])
-        size, *rest = describe(node)
-        classes, features = (
-            ", ".join(" ".join(text.split()) for text, style in rest if style == chosen_style)
-            for chosen_style in ("plain", "plus")
-        )
-        turning = f"; turns on {features}" if features else ""
-        lines.append(f"{'  ' * depth}- {size[0]}: {classes}{turning}")
-        if depth < LAYERS - 1:
-            waiting += reversed(tree.children(node))
-    return "\n".join(lines)
-
-
 def draw_sweep(panels: Sequence[Panel], measure: str, stem: Path) -> None:
     """Draw the panels, those over clusters above those over children."""
     n_columns = len(panels) // 2
@@ -208,25 +180,6 @@ def draw_sweep(panels: Sequence[Panel], measure: str, stem: Path) -> None:
         for ax in axes[:, 0]:
             ax.set_ylabel(f"{measure}, %")
         _legend(figure, axes[0, 0], 2 * n_columns)
-
-
-def draw_sparsity(shares: Mapping[str, Mapping[str, Mean]], stem: Path) -> None:
-    """Draw a bar per variant, grouped by data set."""
-    with _figure(stem, 1, 1, (2.0 * len(shares) + 1.6, 3.4)) as (figure, axes):
-        ax = axes[0, 0]
-        variants = list(next(iter(shares.values())))
-        width = 0.8 / len(variants)
-        for n, name in enumerate(variants):
-            means = [100.0 * one[name].mean for one in shares.values()]
-            spreads = [100.0 * one[name].spread for one in shares.values()]
-            places = np.arange(len(shares)) + (n - (len(variants) - 1) / 2) * width
-            colour = STYLES[name][0]
-            ax.bar(places, means, 0.92 * width, yerr=spreads, color=colour, label=name)
-        names = [_short(name) for name in shares]
-        ax.set_xticks(np.arange(len(shares)), names, parse_math=False)
-        ax.set_ylabel("zero weights, %")
-        ax.set_ylim(0, 100)
-        _legend(figure, ax, len(variants))
 
 
 def draw_heights(tables: Mapping[str, pd.DataFrame], stem: Path) -> None:

@@ -148,12 +148,6 @@ def write_between(page: Path, begin: str, text: str, end: str) -> Path:
     return page
 
 
-def without_gaps(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return a table without the columns that have nothing in any line."""
-    kept = [n for n in range(len(headings)) if not n or any(x[n] != NOTHING for x in lines)]
-    return table([headings[n] for n in kept], [[line[n] for n in kept] for line in lines])
-
-
 def percent(value: Mean, digits: int = 2) -> str:
     """Return a mean as ``91.20 ± 0.30``, in percent; without a spread if there is one value."""
     if math.isnan(value.mean):

@@ -20,7 +20,6 @@ from experiments.tables import (
     seconds,
     summarise,
     table,
-    without_gaps,
 )
 
 SETUP = Setup(None, n_seeds=3)
@@ -144,7 +143,6 @@ def test_without_results(tmp_path, made):
 
 def test_tables_and_numbers():
     assert table(["a", "b"], [["x", "**no**"]]) == "| a | b |\n| --- | --: |\n| x | **no** |"
-    assert without_gaps(["a", "b", "c"], [["-", "-", "1"]]).startswith("| a | c |\n")
     assert percent(Mean(0.91234, 0.0035, 5)) == "91.23 ± 0.35"
     assert percent(Mean(0.5, 0.0, 1)) == "50.00"
     assert percent(Mean(-0.012, 0.01, 2)) == "-1.20 ± 1.00"
