@@ -1,4 +1,4 @@
-"""How the documentation is built: ``make docs``; nothing is fetched while it is."""
+"""Configuration of ``make docs``; nothing is downloaded."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_exclude = ".linenos, .gp, .go"
 
-# The reference: types stand in the docstrings.
+# The reference: types are in the docstrings.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = True
@@ -101,7 +101,7 @@ def unlink_plain_words(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def describe_data(app: Sphinx, what: str, name: str, given: Any, *rest: Any) -> None:
-    """Say what a constant or a name for a type is, where Python would describe its class."""
+    """Describe a constant or type alias by its value rather than by its class."""
     _, lines = rest
     is_borrowed = given.__doc__ == "\n".join(lines).strip() or get_origin(given) is not None
     if what != "data" or not is_borrowed:
@@ -114,6 +114,6 @@ def describe_data(app: Sphinx, what: str, name: str, given: Any, *rest: Any) -> 
 
 
 def setup(app: Sphinx) -> None:
-    """Tell Sphinx."""
+    """Register the handlers."""
     app.connect("doctree-read", unlink_plain_words)
     app.connect("autodoc-process-docstring", describe_data)

@@ -1,4 +1,4 @@
-"""Take the pictures of the report that the README and the documentation show.
+"""Take the screenshots of the report in the README and the documentation.
 
 python docs/screenshots.py docs/images
 
@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
 from taxarbor.report import report
-from taxarbor.trust import assess
+from taxarbor.stability import assess
 
 WIDE, NARROW = {"width": 1360, "height": 820}, {"width": 400, "height": 820}
 
@@ -57,17 +57,17 @@ def write_animals(path: Path) -> None:
     animals = load_animals()
     X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
     classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
-    tree = assess(Taxarbor(12, random_state=0).fit(X), X)
-    report(tree, X, path, classes=classes, title="Animals, divided by their attributes")
+    taxonomy = assess(Taxarbor(12, random_state=0).fit(X), X)
+    report(taxonomy, X, path, classes=classes, title="Animals, divided by their attributes")
 
 
 def write_digits(path: Path, n_clusters: int) -> None:
     digits = load_digits()
     model = Taxarbor(n_clusters, random_state=0).fit(digits.data)
     ink = 1.0 - np.asarray(digits.images) / 16.0
-    tree = model.hierarchy_.rename_features(map(str, digits.feature_names))
+    taxonomy = model.taxonomy_.rename_features(list(map(str, digits.feature_names)))
     title = "Handwritten digits, divided by their pixels"
-    report(tree, digits.data, path, classes=digits.target, images=ink, title=title)
+    report(taxonomy, digits.data, path, classes=digits.target, images=ink, title=title)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,17 @@
 Cells: marker genes along a lineage
 ===================================
 
-Counts shaped like those of single cells: most are zero, cells are read to different depths,
-and a few genes tell each lineage from the rest. The tree should find the lineages, and its
-rules should name the genes.
+Counts like those of single cells: most are zero, sequencing depth varies, and a few marker
+genes distinguish each lineage. The tree should find the lineages, and its rules should name
+the genes.
 """
 
 # %%
 # Counts
 # ------
-# 1,500 cells and 800 genes, made up. A cell has the marker genes of its type and of every
-# lineage above it: a helper T cell those of *helper T*, of *T* and of *lymphoid*. All other
-# genes differ between cells by chance only.
+# 1,500 simulated cells and 800 genes. A cell expresses the markers of its type and of every
+# lineage above it: a helper T cell those of *helper T*, *T* and *lymphoid*. All other genes
+# vary at random.
 
 from textwrap import fill
 
@@ -24,7 +24,7 @@ from sklearn.metrics import adjusted_rand_score
 from taxarbor import TableEncoder, Taxarbor
 from taxarbor.metrics import tree_scores
 from taxarbor.plot import plot_tree
-from taxarbor.trust import assess
+from taxarbor.stability import assess
 
 LINEAGE = {
     "helper T": ["lymphoid", "T"],
@@ -53,54 +53,55 @@ counts = rng.poisson(rate * depth * rng.gamma(3.0, 1 / 3, rate.shape))
 print(f"{(counts == 0).mean():.0%} of the counts are zero")
 
 # %%
-# Only directions count
-# ---------------------
-# Most counts are zero, so the table is a sparse matrix, of logarithms, as single counts of
-# hundreds should not decide alone. It is never made dense. With ``metric="cosine"`` every cell
-# is scaled to length 1: else the tree would divide cells by how deeply they were read.
+# Normalize
+# ---------
+# The matrix is sparse and never made dense. ``log1p`` reduces the influence of single large
+# counts. ``metric="cosine"`` scales each cell to unit length; otherwise the tree would divide
+# cells by sequencing depth.
 
 X = csr_array(np.log1p(counts))
 cosine = TableEncoder(metric="cosine")
-for rows, encoder in (("as they are", None), ("of length 1", cosine)):
+for rows, encoder in (("not scaled", None), ("unit length", cosine)):
     model = Taxarbor(n_clusters=6, encoder=encoder, random_state=0).fit(X)
     score = adjusted_rand_score(types, model.labels_)
-    print(f"ARI of the rows of the fit, {rows}: {score:.2f}")
+    print(f"ARI of the training rows, {rows}: {score:.2f}")
 
 # %%
 # Six clusters
 # ------------
-# A sparse matrix has no column names; ``rename_features`` returns the tree with the genes.
+# A sparse matrix has no column names; ``rename_features`` adds the genes.
 
-tree = model.hierarchy_.rename_features(genes)
-print(tree.to_text(n_top=4))
+taxonomy = model.taxonomy_.rename_features(genes)
+tree = taxonomy.tree
+print(taxonomy.to_text(n_top=4))
 
 # %%
-# The names of the genes tell the story: the first split is about lymphoid and myeloid markers,
-# the next ones about those of single types. No gene or two divide the root well enough, so one
-# rule chooses among all six clusters. It uses 25 of the 800 genes, and all of them are markers.
+# The first split uses lymphoid and myeloid markers, the next ones those of single types. No
+# one or two genes separate the root well enough, so one rule chooses among all six clusters.
+# It uses 25 of the 800 genes, and all of them are markers.
 
 used = sorted({genes[j] for rule in tree.rules if rule for j in rule.features})
 print(fill(f"{len(used)} genes in all rules: {', '.join(used)}", 90))
 
 # %%
-# Here we know the types:
+# The true types:
 
 pd.crosstab(tree.labels, types, rownames=["leaf"], colnames=["type"])
 
 # %%
 # How many clusters?
 # ------------------
-# We ask for ten, and fit again to halves of the cells. Clusters that do not come back are drawn
-# in pale colours.
+# Fit ten clusters, and refit to halves of the cells. Clusters that are not recovered are drawn
+# in pale colors.
 
 model = Taxarbor(n_clusters=10, encoder=cosine, random_state=0).fit(X)
 large = assess(model, X, n_refits=5, random_state=0).rename_features(genes)
 drawn = plot_tree(large, classes=types)
 
 # %%
-# Six are suggested. No refit is needed to get them: ``prune`` undoes the later splits.
+# Six are suggested. ``prune`` undoes the later splits without a refit.
 
-six = large.prune(large.trust.suggested)
+six = large.prune(large.stability.suggested)
 drawn = plot_tree(six, classes=types)
 
 # %%
@@ -109,11 +110,11 @@ scores = tree_scores(six, types)
 print({name: round(value, 2) for name, value in scores.items()})
 
 # %%
-# What to conclude
-# ----------------
-# - The tree found the lineages, B cells apart before T cells are divided, and named their
-#   markers, though it was given all 800 genes.
-# - Without the direction alone, it would have found the depth of reading.
-# - A split through the middle of a type does not come back in other cells. On real data that is
-#   seldom as clear as here; :doc:`/trust` says what the numbers mean.
-# - For real blood cells see the column *pbmc68k_reduced* of :doc:`/defaults`.
+# Conclusions
+# -----------
+# - The tree finds the lineages, with B cells separated before T cells are divided, and names
+#   their markers among 800 genes.
+# - Without scaling to unit length it would find sequencing depth.
+# - A split through the middle of a type is not recovered in other cells. Real data are rarely
+#   as clear; see :doc:`/stability`.
+# - For real blood cells see *pbmc68k_reduced* in :doc:`/rules`.

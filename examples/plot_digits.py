@@ -1,17 +1,16 @@
 """
-Digits: what images have in common
-==================================
+Digits: a tree of images
+========================
 
-1,797 small images of handwritten digits. The tree divides them by their pixels, and pictures
-say what it found: which images are in a node, which ones are typical, and where the ink
-decides.
+1,797 small images of handwritten digits, clustered by their pixels. Plots show the typical
+images of each node and the pixels that separate its children.
 """
 
 # %%
 # The images
 # ----------
-# They come with scikit-learn: eight by eight pixels, from 0 to 16. All columns are in one unit,
-# so nothing is scaled.
+# They come with scikit-learn: eight by eight pixels, from 0 to 16. All columns have the same
+# unit, so nothing is scaled.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,15 +28,15 @@ X, images, digit = digits.data, digits.images / 16.0, digits.target.to_numpy()
 # %%
 # A tree of twelve leaves
 # -----------------------
-# Two more than there are digits, as people write some of them in more than one way.
+# Two more than there are digits, as some digits are written in more than one way.
 
 model = Taxarbor(n_clusters=12, random_state=0).fit(X)
-tree = model.hierarchy_
-print(tree.to_text(max_depth=3))
+taxonomy, tree = model.taxonomy_, model.taxonomy_.tree
+print(taxonomy.to_text(max_depth=3))
 
 # %%
-# The typical rows of a node are those nearest to its mean. ``plot_tree`` shows them in the
-# boxes. Below each strip, a bar has the true digits, which the tree did not see.
+# ``plot_tree`` shows the typical rows of each node, those nearest to its mean. The bar below
+# each strip has the true digits, which were not used in the fit.
 
 why = explain(model, X)
 typical = {
@@ -53,7 +52,7 @@ def describe(node):
 
 
 drawn = plot_tree(
-    tree,
+    taxonomy,
     images=1.0 - images,
     examples=typical,
     classes=digit,
@@ -62,11 +61,11 @@ drawn = plot_tree(
 )
 
 # %%
-# Where the ink decides
-# ---------------------
-# No one or two pixels divide the images well, so a single rule at the root chooses among all
-# twelve clusters by 40 of the 64 pixels. For each split, the picture is the difference of the
-# two children's mean images: red where the first child has more ink, blue where the second has.
+# Pixels of the rules
+# -------------------
+# No one or two pixels separate the images well, so a single rule at the root chooses among all
+# twelve clusters by 40 of the 64 pixels. The plots show, for each split, the difference of the
+# children's mean images: red where the first child has more ink, blue where the second has.
 # Circles mark the six pixels of the rule that separate the two most.
 
 # sphinx_gallery_thumbnail_number = 2
@@ -74,17 +73,17 @@ figure, axes = plt.subplots(2, 4, figsize=(9.5, 5.8), layout="constrained")
 inner = [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
 for node, ax in zip(inner, axes.flat, strict=False):
     first, second = tree.children(node)
-    difference = (tree.means[first] - tree.means[second]).reshape(8, 8)
+    difference = (taxonomy.means[first] - taxonomy.means[second]).reshape(8, 8)
     ax.imshow(difference, cmap="RdBu_r", vmin=-16, vmax=16)
-    rows, columns = np.divmod([reason.feature for reason in tree.reasons(first, 6)], 8)
+    rows, columns = np.divmod([reason.feature for reason in taxonomy.reasons(first, 6)], 8)
     ax.scatter(columns, rows, s=60, facecolors="none", edgecolors="black", linewidths=1.2)
     ax.set_title(f"node {node} to {first} or {second}", fontsize=9)
     ax.set_axis_off()
 
 # %%
-# On the border
-# -------------
-# The images that lie closest to a border could have gone elsewhere.
+# Borderline images
+# -----------------
+# The images closest to a boundary.
 
 figure, axes = plt.subplots(1, 10, figsize=(9.5, 1.3), layout="constrained")
 for ax, example in zip(axes, why.borderline(0, 10), strict=True):
@@ -94,18 +93,18 @@ for ax, example in zip(axes, why.borderline(0, 10), strict=True):
 plt.show()
 
 # %%
-# Against the digits
-# ------------------
-# For the rows of the fit:
+# Comparison with the digits
+# --------------------------
+# For the training rows:
 
-print({name: round(value, 2) for name, value in tree_scores(tree, digit).items()})
+print({name: round(value, 2) for name, value in score_hierarchy(taxonomy, digit).items()})
 pd.crosstab(tree.labels, digit, rownames=["leaf"], colnames=["digit"])
 
 # %%
-# What to conclude
-# ----------------
-# - Most leaves are one digit. Fives and sevens have two leaves each, for two ways to write
-#   them: the strips of typical images show it.
-# - Eights share a leaf with ones, and another with nines: more leaves would tell them apart.
-# - For images, a picture of the rule says more than a list of names.
-# - For photographs take features of a network instead of pixels; :doc:`/results` has such sets.
+# Conclusions
+# -----------
+# - Most leaves are one digit. Fives and sevens have two leaves each, for two ways of writing
+#   them.
+# - Eights share a leaf with ones, and another with nines; more leaves would separate them.
+# - For photographs, use features of a neural network instead of pixels; :doc:`/rules` has such
+#   data.

@@ -2,16 +2,15 @@
 Patients: numbers and categories
 ================================
 
-442 patients with diabetes: age, blood pressure, six blood values, and two columns of words.
-Categories take part in the tree beside numbers, and rules name their values.
+442 patients with diabetes: age, blood pressure, six blood values, and two categorical columns,
+which are one-hot encoded.
 """
 
 # %%
 # The table
 # ---------
-# It comes with scikit-learn. Sex is coded there as 1 and 2, without saying which is which; a
-# code is no quantity, so we make it a word. Of the body mass index we take the usual three
-# classes, as questionnaires often have them.
+# It comes with scikit-learn, where sex is coded as 1 and 2. We make it a category, and divide
+# the body mass index into the usual three classes.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -32,41 +31,39 @@ patients.head()
 # %%
 # Fit
 # ---
-# Text of few values and columns of type category are categories. They are encoded as in factor
-# analysis of mixed data, in which rare values are farther apart than common ones, and each
-# column, of numbers or of words, has variance 1.
+# Text with few values and columns of type category are one-hot encoded, and scaled as in
+# factor analysis of mixed data, so that each column has variance 1.
 
 model = Taxarbor(n_clusters=6, encoder=TableEncoder(), random_state=0).fit(patients)
-tree = model.hierarchy_
-print(*tree.encoding.notes, sep="\n")
-print(tree)
+taxonomy, tree = model.taxonomy_, model.taxonomy_.tree
+print(*taxonomy.encoding.notes, sep="\n")
+print(taxonomy)
 
 # %%
-# The same in a picture.
+# The same as a plot:
 
-drawn = plot_tree(tree)
+drawn = plot_tree(taxonomy)
 
 # %%
-# Each value is a feature of the tree, 1 where it holds and 0 where not. So the mean of such a
-# feature is the share of the patients who have it.
+# Each category is a feature, 1 or 0, so its mean is the share of the patients who have it.
 
 names = [f"c{label}" for label in range(tree.n_leaves)]
-means = pd.DataFrame(tree.means[tree.leaves].T, tree.feature_names, names)
-means.assign(all=tree.means[0]).round(2)
+means = pd.DataFrame(taxonomy.means[tree.leaves].T, tree.feature_names, names)
+means.assign(all=taxonomy.means[0]).round(2)
 
 # %%
-# A category that was not seen
-# ----------------------------
-# A category that was not seen in the fit counts as a missing value: the other columns decide.
+# Unknown categories
+# ------------------
+# A category that is not in the training data counts as a missing value.
 
 new = patients.head(2).astype({"weight": str})
 new["weight"] = ["underweight", None]
 model.predict(new)
 
 # %%
-# Is it of use?
-# -------------
-# The data have what the tree did not see: how far the disease has progressed a year later.
+# Comparison with the outcome
+# ---------------------------
+# The progression of the disease after a year was not used in the fit.
 
 figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
 axes.boxplot([diabetes.target[tree.labels == label] for label in range(tree.n_leaves)])
@@ -75,13 +72,11 @@ axes.set(xlabel="cluster", ylabel="progression after a year")
 plt.show()
 
 # %%
-# What to conclude
-# ----------------
-# - Leave categories as words. To code them as 1, 2, 3 would say that 3 is farther from 1 than
-#   2 is.
-# - A number of few values that is a code, such as a region from 1 to 9, can be named in
+# Conclusions
+# -----------
+# - Do not encode categories as 1, 2, 3: that would make 3 farther from 1 than 2 is.
+# - Name numeric codes, such as a region from 1 to 9, in
 #   ``TableEncoder(categorical_features=["region"])``.
-# - A category divides rows sharply, so that clusters often follow it. If it is not of interest,
-#   leave it out: ``patients.drop(columns="sex")``.
-# - :doc:`/how_to/tables` has the same from a file, with an identifier and a date, by one
-#   command.
+# - Clusters often follow a category. If it is not of interest, drop it:
+#   ``patients.drop(columns="sex")``.
+# - :doc:`/how_to/tables` has the same from a file, with an identifier and a date.

@@ -1,9 +1,9 @@
 """
-Pictures: one tree, two ways
-============================
+Plots of a tree
+===============
 
-Two pictures of ``taxarbor.plot``, all of one small tree, and when to use which. Every
-function draws on the axes that you pass, or on a new figure, and returns what it drew.
+The functions of ``taxarbor.plot`` draw on the given axes, or on a new figure, and return what
+they drew.
 """
 
 # %%
@@ -15,44 +15,47 @@ import pandas as pd
 
 from taxarbor import Taxarbor, load_animals
 from taxarbor.metrics import ClassTree
-from taxarbor.plot import plot_dendrogram, plot_tree
-from taxarbor.trust import assess
+from taxarbor.plot import plot_dendrogram, plot_stability, plot_tree
+from taxarbor.stability import assess
 
 animals = load_animals()
 X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.feature_names)
 model = Taxarbor(n_clusters=10, random_state=0).fit(X)
-tree = model.hierarchy_
+taxonomy = model.taxonomy_
 classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
 
 # %%
 # Boxes
 # -----
-# ``plot_tree`` is for reading: each box says how many rows there are and what leads to them.
-# With ``classes`` it shows what is inside, with ``images`` examples; ``describe`` writes the
-# text.
+# In ``plot_tree`` each box has the number of rows and the features that lead to them.
+# ``classes`` adds bars of known classes, ``images`` adds examples, and ``describe`` replaces
+# the text.
 
-drawn = plot_tree(tree, max_depth=3, classes=classes)
+drawn = plot_tree(taxonomy, max_depth=3, classes=classes)
 
 # %%
-# What to trust
-# -------------
-# Of a tree that was assessed, the nodes that are not stable are drawn in pale colours: fitted
-# to other rows, the model does not find them again.
+# Stability
+# ---------
+# After ``assess``, nodes that are not recovered in refits are drawn in pale colors.
 
-drawn = plot_tree(assess(model, X, random_state=0))
+assessed = assess(model, X, random_state=0)
+drawn = plot_tree(assessed)
+
+# %%
+# ``plot_stability`` shows the stability of each number of clusters, and that of data without
+# clusters.
+
+drawn = plot_stability(assessed)
 
 # %%
 # Dendrogram
 # ----------
-# ``plot_dendrogram`` is for choosing a cut: a line across it shows the clusters that ``cut``
-# returns.
+# A horizontal line across ``plot_dendrogram`` shows the clusters of a ``cut``.
 
-drawn = plot_dendrogram(tree)
+drawn = plot_dendrogram(taxonomy)
 plt.show()
 
 # %%
-# And a page
-# ----------
-# :func:`taxarbor.report.report` writes one HTML file with the tree, its reasons and its rows,
-# to be looked at in a browser, without a network. Large trees open there as an icicle, in
-# which each node is as high as its share of the rows.
+# Report
+# ------
+# :func:`taxarbor.report.report` writes an interactive HTML file; see :doc:`/how_to/report`.

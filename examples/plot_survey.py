@@ -1,16 +1,15 @@
 """
-A survey: rows that stand for many
-==================================
+Survey: sample weights
+======================
 
-Surveys ask too many of some people and too few of others, and give each answer a weight that
-makes up for it. Here 152 vertebrates were chosen by what people know: half are mammals, though
-few vertebrates are. Weights say how many species each one stands for.
+Half of these 152 vertebrates are mammals, though few species are. Sample weights correct for
+that: the weight of a row is the number of species that it represents.
 """
 
 # %%
-# The sample, and what it stands for
-# ----------------------------------
-# The bundled animals, as far as they have a backbone. The numbers of living species are round.
+# The data
+# --------
+# The vertebrates among the bundled animals, with approximate numbers of living species.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -42,25 +41,25 @@ survey.assign(weight=(survey["species"] / survey["in the sample"]).round())
 # ---------------
 
 plain = Taxarbor(n_clusters=5, random_state=0).fit(X)
-print(plain.hierarchy_)
+print(plain.taxonomy_)
 
 # %%
 # With weights
 # ------------
-# ``sample_weight`` is what each row counts for: a weight of 2 is as good as the same row twice,
-# and 0 leaves a row out of the fit. It is still labelled.
+# Integer weights are equivalent to repeating rows. Rows of weight 0 are excluded from the fit
+# and still labelled.
 
 model = Taxarbor(n_clusters=5, random_state=0).fit(X, sample_weight=weight)
-tree = model.hierarchy_
-print(tree)
+taxonomy, tree = model.taxonomy_, model.taxonomy_.tree
+print(taxonomy)
 
 # %%
-# Five clusters, and what is in them. Unweighted, two of the five go to mammals. Weighted, all
-# mammals are one cluster, and reptiles and amphibians are divided.
+# Without weights, two of the five clusters are mammals. With weights, all mammals are one
+# cluster, and reptiles and amphibians are separated.
 
 counts = [
     pd.crosstab(one.labels, kind.to_numpy(), rownames=["cluster"], colnames=[name])
-    for name, one in (("without", plain.hierarchy_), ("with weights", tree))
+    for name, one in (("without", plain.taxonomy_.tree), ("with weights", tree))
 ]
 counts[0]
 
@@ -69,9 +68,9 @@ counts[0]
 counts[1]
 
 # %%
-# All that is counted is weighed
-# ------------------------------
-# ``node_weights`` are what the rows of each node stand for, and means are weighted.
+# Weighted sizes
+# --------------
+# ``node_weights`` are the sums of weights by node. Means are weighted, too.
 
 share = tree.node_weights / tree.node_weights[0]
 why = explain(model, X)
@@ -81,19 +80,17 @@ for label, leaf in enumerate(tree.leaves):
     print(f"c{label}: {size}: {words}")
 
 # %%
-# Pictures show the rows themselves.
+# Plots show the rows without weights.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.0), layout="constrained")
-for ax, one, title in zip(axes, (plain.hierarchy_, tree), ("without", "with"), strict=True):
+for ax, one, title in zip(axes, (plain.taxonomy_, taxonomy), ("without", "with"), strict=True):
     plot_tree(one, ax=ax, classes=kind.to_numpy())
     ax.set_title(f"{title} weights")
 plt.show()
 
 # %%
-# What to conclude
-# ----------------
-# - Bounds on sizes, such as ``min_leaf_size``, count weights as well: a cluster of few rows may
-#   stand for many.
-# - Weights do not make rows more certain. Eight amphibians stand for 8,700 species here, and
-#   what is particular to one of them looks like a thousand.
+# Conclusions
+# -----------
+# - Bounds on sizes, such as ``min_leaf_size``, count weights.
+# - Weights do not make rows more certain: eight amphibians represent 8,700 species here.
 # - The measures of :mod:`taxarbor.metrics` take ``sample_weight``, too.

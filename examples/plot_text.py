@@ -2,15 +2,14 @@
 Headlines: topics from short texts
 ==================================
 
-Eighty short headlines become a sparse matrix of words. The rules are in these words, and the
-strongest of them are the explanation.
+Eighty short headlines as a sparse matrix of words. The rules use these words.
 """
 
 # %%
 # The texts
 # ---------
-# They were written for this example, sixteen for each of five topics. The tree does not see
-# the topics.
+# They were written for this example, sixteen for each of five topics. The topics are not used
+# in the fit.
 
 from textwrap import wrap
 
@@ -117,39 +116,39 @@ print(len(titles), "headlines, such as:", titles[0])
 # %%
 # Words as columns
 # ----------------
-# :class:`~sklearn.feature_extraction.text.TfidfVectorizer` gives a CSR matrix, which is never
-# made dense. Long texts have larger numbers than short ones, unless rows are scaled to length
-# 1: ``metric="cosine"`` does so below, so that we leave it out here.
+# :class:`~sklearn.feature_extraction.text.TfidfVectorizer` returns a CSR matrix, which is
+# never made dense. Rows are scaled to unit length by ``metric="cosine"`` below.
 
 vectorizer = TfidfVectorizer(stop_words="english", min_df=2, norm=None)
 X = vectorizer.fit_transform(titles)
-print(type(X).__name__, X.shape, f"{X.nnz / np.prod(X.shape):.1%} of the cells filled")
+print(type(X).__name__, X.shape, f"{X.nnz / np.prod(X.shape):.1%} of the cells nonzero")
 
 # %%
 # The tree
 # --------
-# A sparse matrix has no column names; ``rename_features`` returns the tree with the words. One
-# rule chooses among all clusters. It needs many words, as each headline has only a few of them;
-# those that do most come first.
+# A sparse matrix has no column names; ``rename_features`` adds the words. One rule chooses
+# among all clusters. It needs many words, as each headline has only a few; those with the
+# largest share come first.
 
 cosine = TableEncoder(metric="cosine")
 model = Taxarbor(n_clusters=5, encoder=cosine, random_state=0).fit(X)
-tree = model.hierarchy_.rename_features(vectorizer.get_feature_names_out())
-print(tree)
+taxonomy = model.taxonomy_.rename_features(vectorizer.get_feature_names_out())
+tree = taxonomy.tree
+print(taxonomy)
 
 # %%
-# A picture
-# ---------
-# Each box has the number of headlines and the words that lead into it. ``describe`` may say
-# anything: here a leaf also shows its most typical headline, the one nearest to its mean.
+# A plot
+# ------
+# Each box has the number of headlines and the words that lead into it. Leaves also show their
+# most typical headline, the one nearest to the mean.
 
-why = explain(tree, X, row_names=titles)
+why = explain(taxonomy, X, row_names=titles)
 
 
 def describe(node):
     """Return the size, then the words of the rule, then one headline for a leaf."""
     lines = [(f"{len(tree.rows(node))} headlines", "title")]
-    for reason in tree.reasons(node, 4):
+    for reason in taxonomy.reasons(node, 4):
         lines.append((str(reason), "plus" if reason.sign > 0 else "minus"))
     if tree.is_leaf(node):
         headline = why.typical(node, 1)[0]["name"]
@@ -157,35 +156,31 @@ def describe(node):
     return lines
 
 
-drawn = plot_tree(tree, describe=describe)
+drawn = plot_tree(taxonomy, describe=describe)
 
 # %%
-# The rules name the words that tell a branch from the next. The top words of a leaf are those
-# that stand out in it, against all headlines.
+# The distinctive words of a leaf, compared with all headlines:
 
 for label, leaf in enumerate(tree.leaves):
     print(f"leaf {label}: {', '.join(one['feature'] for one in why.standout(leaf, 6))}")
 
 # %%
-# Against the topics
-# ------------------
-# We know what each headline is about, so we can compare, for the rows of the fit. Baking, the
-# sky and computers are a leaf each. Football is divided: the headlines about a match and a team
-# have a leaf, and the others are with the garden, as they share few words with either.
+# Comparison with the topics
+# --------------------------
+# For the training rows. Baking, the sky and computers are a leaf each. Football is divided:
+# headlines about a match and a team have a leaf, and the others are with the garden.
 
 print(pd.crosstab(tree.labels, topic, rownames=["leaf"], colnames=["topic"]))
-print("ARI of the rows of the fit:", round(adjusted_rand_score(topic, tree.labels), 2))
+print("ARI of the training rows:", round(adjusted_rand_score(topic, tree.labels), 2))
 
 # %%
-# What to conclude
-# ----------------
-# - A branch is described by words that occur in it, ``higher bread``, its sibling by their
-#   absence.
-# - Values are those of rows of length 1: a headline with *cake* at 0.55 has other words, too.
-# - Eighty rows of a few words each are few: with another ``random_state`` topics are mixed much
-#   more. Look at several before you rely on a split, and assess the model.
-# - New headlines are routed by all of their words that a rule uses; ``place`` says which ones
-#   do most.
+# Conclusions
+# -----------
+# - A branch is described by words that occur in it, such as ``higher bread``, and its sibling
+#   by their absence. Values are those of rows of unit length.
+# - Eighty short texts are few: with another ``random_state`` topics are mixed much more.
+#   Assess the model before relying on a split.
+# - ``place`` explains the clusters of new headlines:
 
 new = ["the astronomers and the comet", "sugar and butter, bake the cake", "a late penalty"]
 for headline, steps in why.place(vectorizer.transform(new), row_names=new).groupby("row_name"):

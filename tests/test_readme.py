@@ -1,4 +1,4 @@
-"""What the README and the demo say, done."""
+"""The code of the README and the messages of the Makefile."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_blocks_of_python(elsewhere, capsys):
-    """The tree that is printed is the one that is shown."""
+    """The printed tree equals the one in the README."""
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= 110
     names: dict[str, object] = {}
@@ -31,7 +31,7 @@ def test_blocks_of_python(elsewhere, capsys):
     assert len(shown) == 1
     assert printed.startswith(shown[0])
     assert len(set(names["coarse"])) == 4
-    assert Taxonomy.load(elsewhere / "animals.taxarbor").n_leaves == 8
+    assert Taxonomy.load(elsewhere / "animals.taxarbor").tree.n_leaves == 8
     page = (elsewhere / "animals.html").read_text("utf-8")
     assert "<title>Animals" in page
     assert "gives_milk" in page
@@ -46,12 +46,12 @@ def test_pictures_are_there():
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_what_is_missing_is_said(elsewhere):
+def test_missing_tools_are_named(elsewhere):
     shutil.copy(ROOT / "Makefile", elsewhere)
     for name in ("CMakeLists.txt", "pyproject.toml", "constraints.txt"):
         (elsewhere / name).touch()
     (elsewhere / "src" / "taxarbor").mkdir(parents=True)
-    for setting, told in (
+    for setting, message in (
         ("PYTHON=no-such-python", "needs Python 3.11 or newer; 'no-such-python' was not found"),
         ("CXX=no-such-compiler", "needs a C++17 compiler; 'no-such-compiler' was not found"),
     ):
@@ -63,11 +63,11 @@ def test_what_is_missing_is_said(elsewhere):
             check=False,
         )
         assert done.returncode != 0
-        assert told in done.stdout + done.stderr
+        assert message in done.stdout + done.stderr
 
 
 def test_few_features_per_split():
-    """Of both methods: ours by default, the paper's with a larger alpha."""
+    """For Taxarbor by default, and for HMMC with a larger alpha."""
     animals = load_animals()
     X = animals.X / animals.X.max(axis=0)
     for model in (Taxarbor(12, random_state=0), HMMC(12, alpha=0.1, random_state=0)):

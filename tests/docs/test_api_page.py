@@ -1,4 +1,4 @@
-"""The reference lists what the packages have, all of it and nothing else, with examples."""
+"""The API reference lists exactly the public names of the packages, with examples."""
 
 import importlib
 import inspect
@@ -12,6 +12,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "api"
 PUBLIC = [
     "taxarbor",
     "taxarbor.taxonomy",
+    "taxarbor.tree",
     "taxarbor.exchange",
     "taxarbor.explain",
     "taxarbor.stability",
@@ -38,8 +39,8 @@ INTERNAL = {
     )
 }
 """Not in the reference; the estimators are on the page of the top package."""
-MOST_NAMES = 78
-"""Names that users have to look through: a new one should earn its place."""
+MAX_NAMES = 70
+"""Public names of all packages."""
 ENTRY = re.compile(r"^   (\w+)$", re.M)
 ELSEWHERE = re.compile(r":obj:`~taxarbor\.(\w+)`")
 
@@ -79,7 +80,7 @@ def test_the_reference_has_these_packages():
 def test_every_public_name_has_an_example():
     """Which the tests run, as all examples in docstrings."""
     names = public_names()
-    assert 50 < len(names) <= MOST_NAMES
+    assert 50 < len(names) <= MAX_NAMES
     lacking = [
         name
         for name, thing in names.items()

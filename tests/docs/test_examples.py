@@ -1,4 +1,4 @@
-"""What the pages and the examples say, done: every block of code is run, page by page."""
+"""Every block of code in the pages and every example is run, page by page."""
 
 import os
 import re
@@ -20,14 +20,16 @@ from taxarbor.cli._app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-WRITTEN_BY_PROGRAMS = {"results.md", "defaults.md", "calibration.md", "speed.md"}
+WRITTEN_BY_PROGRAMS = {
+    *("calibration.md", "defaults.md", "results.md", "rules.md", "scale.md", "speed.md"),
+}
 BUILT = {"_build", "auto_examples", "results"}
 SKIPPED = {"cd", "git", "make", "pip"}
 """Commands of shell blocks that set up an environment, which the tests have."""
 RUN = {"cat", "gzip", "head", "python", "sort", "taxarbor", "zcat"}
 """Commands that are run, alone or joined by pipes."""
 
-FENCE = re.compile(r"^```(python|sh)\n(.*?)^```$", re.M | re.S)
+FENCE = re.compile(r"^```(python|sh|text)\n(.*?)^```$", re.M | re.S)
 
 PAGES = [
     ROOT / "README.md",
@@ -71,9 +73,9 @@ def run_command(line: str, folder: Path) -> None:
     names = {name for before, name in pairwise(["|", *words]) if before == "|"}
     assert names <= RUN, f"neither in RUN nor in SKIPPED: {line}"
     if names == {"taxarbor"} and not set(words) & {"|", "<", ">"}:
-        # Here, and not in a process of its own, which would take seconds to start.
-        told = CliRunner().invoke(app, words[1:])
-        assert told.exit_code == 0, f"{line}\n{told.output}"
+        # In this process: a new one would take seconds to start.
+        result = CliRunner().invoke(app, words[1:])
+        assert result.exit_code == 0, f"{line}\n{result.output}"
         return
     own = Path(sys.executable).parent
     path = os.pathsep.join([str(own), os.environ["PATH"]])
@@ -107,17 +109,26 @@ def elsewhere(tmp_path, monkeypatch):
         for page in PAGES
     ],
 )
-def test_page(page, elsewhere):
-    """Blocks of one page share their names and their folder."""
+def test_page(page, elsewhere, capsys):
+    """Blocks of one page share their names and their folder.
+
+    A block of text after one of Python is its output.
+    """
     names: dict[str, object] = {"__name__": "page"}
     sys.modules["page"] = type(sys)("page")  # where dataclasses look up their own module
+    output = None
     try:
         for block in blocks_of(page.read_text("utf-8")):
             if block.language == "python":
                 # Line numbers of errors are those of the page.
                 code = "\n" * (block.line - 1) + block.code
+                capsys.readouterr()
                 exec(compile(code, str(page), "exec"), names)
+                output = capsys.readouterr().out
+            elif block.language == "text":
+                assert output is None or block.code == output
             else:
+                output = None
                 for line in commands_of(block.code):
                     run_command(line, elsewhere)
     finally:
@@ -140,7 +151,7 @@ def test_there_are_pages_and_examples():
     for page in PAGES:
         text = page.read_text("utf-8")
         n_fences = len(
-            re.findall(r"^\s*```+\s*\{?(?:code-block\}\s*)?(?:python|sh)\b", text, re.M)
+            re.findall(r"^\s*```+\s*\{?(?:code-block\}\s*)?(?:python|sh|text)\b", text, re.M)
         )
         assert n_fences == len(blocks_of(text)), page
 
