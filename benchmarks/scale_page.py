@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -28,6 +28,7 @@ WHO = {
     "true-means": "nearest mean of the true classes",
 }
 FUTURES = [(n, workers) for n in (10**9, 10**10) for workers in (64, 512)]
+NOT_MEASURED = "not measured"
 WIDE, BLOCK_BYTES = 768, (128_000_000, 1_000_000_000)
 
 
@@ -77,7 +78,7 @@ def in_time(seconds: float) -> str:
 def why_not(found: Known | None) -> str:
     """Say why there is no number."""
     if found is None:
-        return "not measured"
+        return NOT_MEASURED
     if "over" in found:
         return f"more than {in_time(found['over'])}"
     return str(found.get("missing") or f"failed: {found.get('failed')}")
@@ -91,12 +92,13 @@ def has_ended(found: Known | None) -> bool:
 
 
 def asked(known: Known, n_rows: int) -> str:
-    """Return each figure beside what is asked of it."""
-    verdict = {True: "yes", False: "**no**", None: "not measured"}
+    """Return each measured figure beside its goal."""
+    verdict = {True: "yes", False: "**no**", None: ""}
     lines: list[list[str]] = []
 
     def add(what: str, got: str, most: str, holds: bool | None) -> None:
-        lines.append([what, got, most, verdict[holds]])
+        if got != NOT_MEASURED:
+            lines.append([what, got, most, verdict[holds]])
 
     size, least = f"{n_rows:,} x {N_FEATURES}", min(n_rows // 10, 10**9)
 
@@ -125,7 +127,7 @@ def asked(known: Known, n_rows: int) -> str:
         seconds = _future(costs, 10**10, 512, BLOCK_BYTES[1]).seconds
         what = f"the model for 1e10 x {WIDE} on 512 workers"
         add(what, in_time(seconds), "at most 15 min", seconds <= 900.0)
-    return table(["what", "got", "asked", "holds"], lines)
+    return table(["", "measured", "goal", "reached"], lines)
 
 
 def _ratio(
@@ -168,7 +170,7 @@ def _asked_of_disk(known: Known, n_rows: int) -> list[Line]:
 def _asked_of_threads(known: Known) -> list[Line]:
     found = [one for key, one in known.items() if key.startswith("threads/") and "1" in one]
     if not found:
-        return [("two threads / one", "not measured", "at most 0.65", None)]
+        return [("two threads / one", NOT_MEASURED, "at most 0.65", None)]
     one, two = found[-1]["1"], found[-1]["2"]
     told = f"{two / one:.2f} ({in_time(two)} / {in_time(one)})"
     key = next(key for key, value in known.items() if value is found[-1])
@@ -189,20 +191,17 @@ def _asked_of_threads(known: Known) -> list[Line]:
 
 
 def contest(known: Known, kind: str, n_rows: int) -> str:
-    """Return all contestants on one table."""
-    found = {name: known.get(f"{name}/{kind}/{n_rows}") for name in WHO}
-    ended = [one for one in found.values() if has_ended(one)]
-    levels = {key for one in ended for key in one["agreement"] if key.endswith(" groups")}
-    groups = sorted(levels, key=lambda level: -int(level.split()[0]))
-    header = ["who", "fit", "reading", "peak memory", "sent", "classes", *groups, "purity"]
+    """Return all contestants on one table; those that were not run are skipped."""
+    results = {name: known.get(f"{name}/{kind}/{n_rows}") for name in WHO}
+    header = ["method", "fit", "reading", "peak memory", "sent", "ARI", "purity"]
     lines = []
-    for name, one in found.items():
+    for name, one in results.items():
+        if one is None:
+            continue
         if not has_ended(one):
             lines.append([WHO[name], why_not(one), *[""] * (len(header) - 2)])
             continue
-        scores = one["agreement"]
-        told = [f"{scores[key]:.3f}" if key in scores else "-" for key in ("classes", *groups)]
-        purity = scores.get("tree: dendrogram_purity")
+        purity = one["agreement"].get("tree: dendrogram_purity")
         lines.append(
             [
                 WHO[name],
@@ -210,11 +209,11 @@ def contest(known: Known, kind: str, n_rows: int) -> str:
                 in_time(one["read_seconds"]) if one["read_seconds"] else "in the fit",
                 in_bytes(one["peak"]),
                 in_bytes(one["sent"]),
-                *told,
+                f"{one['agreement']['classes']:.3f}",
                 "-" if purity is None else f"{purity:.3f}",
             ]
         )
-    return table(header, lines)
+    return table(header, lines) if lines else ""
 
 
 def growth(known: Known, n_rows: int) -> str:
@@ -307,14 +306,11 @@ def checked(costs: Costs, known: Known, n_rows: int) -> str:
             said = _on_two_workers(costs, n, run)
             what = f"{n:,} rows, `LocalCluster(2)`"
             lines.append(_beside(what, run["seconds"], said.seconds))
-            lines.append(_beside(f"{what}, bytes sent", run["sent"], said.n_sent, in_bytes))
-    return table(["what", "measured", "model", "model / measured"], lines)
+    return table(["run", "measured", "model", "model / measured"], lines)
 
 
-def _beside(
-    what: str, measured: float, said: float, words: Callable[[float], str] = in_time
-) -> list[str]:
-    return [what, words(measured), words(said), f"{said / measured:.2f}"]
+def _beside(what: str, measured: float, said: float) -> list[str]:
+    return [what, in_time(measured), in_time(said), f"{said / measured:.2f}"]
 
 
 def predictions(costs: Costs) -> str:
@@ -352,31 +348,29 @@ def page(known: Known, n_rows: int) -> str:
     size = f"{n_rows:,} x {N_FEATURES} float32 ({in_bytes(4.0 * n_rows * N_FEATURES)})"
     parts = [
         "# Scale",
-        "Written by `make scale`; not by hand. Each contestant has a process of its own, one "
-        "at a time; each ran once unless medians are named.",
+        "Written by `make scale`; do not edit it by hand. Each method runs in its own process, "
+        "one at a time, and once unless medians are named.",
         f"Commit {', '.join(commits) or commit()}, {date.today()}, {machine()}.",
-        "## What was asked",
+        "## Goals",
         asked(known, n_rows),
-        "## Planted classes",
-        f"{size}: 64 classes of unequal sizes, the leaves of a binary tree of height 6. "
-        "Siblings are 4 standard deviations apart at the leaves, and 1.3 times as far with "
-        "each level up; ten features say nothing.",
-        contest(known, "planted", n_rows),
+    ]
+    for kind, title, text in (
+        ("planted", "Generated classes", PLANTED_TEXT),
+        ("shared", "Resampled data", SHARED_TEXT),
+    ):
+        if lines := contest(known, kind, n_rows):
+            parts += [f"## {title}", f"{size}: {text}", lines]
+    parts += [
         NOTES,
-        "## Rows like those of a shared set",
-        f"{size}: rows of `awa_attr`, the 50 features that vary most, drawn with replacement "
-        "and moved by 0.3 standard deviations. 50 classes in a tree of them.",
-        contest(known, "shared", n_rows),
-        "## Growth in rows",
-        "Taxarbor in memory, two threads, planted classes.",
+        "## Number of rows",
+        "Taxarbor in memory, two threads, generated classes.",
         growth(known, n_rows),
         "## Larger than memory",
-        f"{2 * n_rows:,} x {N_FEATURES} float32 in a `.npy` file, two threads. The limit is "
-        "one on the data of the process (`RLIMIT_DATA`), so that it would fail beyond it; "
-        "the peak is that of its resident memory, pages of mapped files included. The file "
-        "is read from the system's cache, as far as that holds it.",
+        f"{2 * n_rows:,} x {N_FEATURES} float32 in a `.npy` file, two threads. The data of the "
+        "process are limited by `RLIMIT_DATA`; the peak is its resident memory, with mapped "
+        "pages. The file is read from the page cache.",
         from_disk(known, n_rows),
-        "## Beyond this machine: a model",
+        "## A model for clusters",
         _model_part(known, n_rows),
     ]
     return "\n\n".join(parts) + "\n"
@@ -389,7 +383,7 @@ def _model_part(known: Known, n_rows: int) -> str:
     parts = [
         MODEL,
         parameters(costs),
-        "Beside the runs that it was fitted to:",
+        "Compared with the runs to which it was fitted:",
         checked(costs, known, n_rows),
         f"### {WIDE} features, 64 and 512 workers",
         ASSUMED,
@@ -398,29 +392,33 @@ def _model_part(known: Known, n_rows: int) -> str:
     return "\n\n".join(parts)
 
 
+PLANTED_TEXT = (
+    "64 classes of unequal size, the leaves of a binary tree of height 6. Siblings are 4 "
+    "standard deviations apart at the leaves, and 1.3 times as far with each level up. Ten "
+    "features are noise."
+)
+SHARED_TEXT = (
+    "rows of `awa_attr`, the 50 features with the largest variance, drawn with replacement, "
+    "with noise of 0.3 standard deviations. 50 classes in a tree."
+)
 NOTES = (
-    "The time is that of the fit alone; reading what has to be in memory, or in a cache, "
-    "stands beside it. Peak memory is the sum of the peaks of all processes, the data "
-    "included. Sent: all bytes that the processes of a Dask cluster wrote to each other, "
-    "tasks and results alike; of Spark, what stages wrote for each other and sent to the "
-    "driver, but not the tasks. Agreement is the "
-    "adjusted Rand index of the first 1,000,000 rows, with the classes, and of the tree cut "
-    "to as many clusters as there are groups on a level of the true tree, with these groups; "
-    "purity is that of the dendrogram. k-means has no tree."
+    "*Fit* excludes reading data that must be in memory. Peak memory is the sum over all "
+    "processes, with the data. *Sent* are all bytes between the processes of a Dask cluster; "
+    "for Spark, those between stages and to the driver. ARI is that of the first 1,000,000 "
+    "rows with the classes; purity is that of the dendrogram."
 )
 MODEL = """\
-The client draws row numbers and finds the tree on the sample; workers read the blocks that hold
+The client draws row numbers and finds the tree on the sample; workers read the blocks with
 sampled rows, and then read and route all blocks. A fit takes
 
     client + rows * draw + rounds of blocks * (reading + routing)
     + 2 * latency + tasks * scheduling + bytes of the sample / bandwidth
 
-Routing is the slope of fits in memory by one thread, as if all of it grew with the features;
-the client is what they take without rows.
-Latency and scheduling are those of tasks that do nothing, on `LocalCluster(2)`; reading is what
-then is missing of fits there."""
+Routing is the slope of fits in memory on one thread, and the client is their intercept.
+Latency and scheduling are those of empty tasks on `LocalCluster(2)`; reading is the rest of
+fits there."""
 ASSUMED = (
-    "Assumed: a worker is one core like this one, reads 0.5 GB and sends 1.25 GB a second; "
-    "data are read anew in each of the two rounds; a sample of 100,000 rows. The block is the "
-    "user's chunk; of small blocks not all have sampled rows."
+    "Assumptions: a worker is one core like this one, reads 0.5 GB and sends 1.25 GB per "
+    "second; data are read in each of the two rounds; the sample has 100,000 rows. The block is the "
+    "user's chunk."
 )

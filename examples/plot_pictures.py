@@ -50,7 +50,7 @@ drawn = plot_stability(assessed)
 # %%
 # Dendrogram
 # ----------
-# A horizontal line across ``plot_dendrogram`` shows the clusters of a ``cut``.
+# A vertical line across ``plot_dendrogram`` shows the clusters of a ``cut``.
 
 drawn = plot_dendrogram(taxonomy)
 plt.show()
