@@ -419,6 +419,6 @@ Latency and scheduling are those of empty tasks on `LocalCluster(2)`; reading is
 fits there."""
 ASSUMED = (
     "Assumptions: a worker is one core like this one, reads 0.5 GB and sends 1.25 GB per "
-    "second; data are read in each of the two rounds; the sample has 100,000 rows. The block is the "
-    "user's chunk."
+    "second; data are read in each of the two rounds; the sample has 100,000 rows. The block "
+    "is the user's chunk."
 )

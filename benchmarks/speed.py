@@ -495,7 +495,7 @@ def wide_papers() -> Iterator[Figure]:
 
 
 def gaps_and_weights() -> Iterator[Figure]:
-    """Yield what gaps and weights cost, beside the same rows without."""
+    """Yield the cost of missing values and weights, compared with the same rows without."""
     rng = np.random.default_rng(0)
     centers = 2.0 * rng.standard_normal((20, 40))
     X = (rng.standard_normal((100_000, 40)) + centers[rng.integers(0, 20, 100_000)]).astype(
@@ -505,7 +505,7 @@ def gaps_and_weights() -> Iterator[Figure]:
     weights = rng.uniform(0.2, 5.0, len(X))
     contestants: dict[str, Callable[[int], object]] = {
         "without": lambda s: Taxarbor(20, random_state=s).fit(X),
-        "5 % gaps": lambda s: Taxarbor(20, random_state=s).fit(gappy),
+        "5 % missing values": lambda s: Taxarbor(20, random_state=s).fit(gappy),
         "fractional weights": lambda s: Taxarbor(20, random_state=s).fit(
             X, sample_weight=weights
         ),
@@ -513,7 +513,7 @@ def gaps_and_weights() -> Iterator[Figure]:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)
         took = alternate(contestants, RUNS)
-    for kind in ("5 % gaps", "fractional weights"):
+    for kind in ("5 % missing values", "fractional weights"):
         ratio = took[kind] / took["without"]
         yield Figure(
             f"fit with {kind} / without, 100,000 x 40, 20 leaves, 1 thread",
@@ -657,10 +657,12 @@ def commit() -> str:
 
 
 def table(figures: list[Figure]) -> str:
-    verdict = {True: "yes", False: "**no**", None: "not measured"}
-    lines = ["| what | got | asked | holds | detail |", "|---|---|---|---|---|"]
+    verdict = {True: "yes", False: "**no**"}
+    lines = ["| figure | measured | goal | reached | detail |", "|---|---|---|---|---|"]
     lines += [
-        f"| {f.what} | {f.got} | {f.asked} | {verdict[f.holds]} | {f.detail} |" for f in figures
+        f"| {f.what} | {f.got} | {f.asked} | {verdict[f.holds]} | {f.detail} |"
+        for f in figures
+        if f.holds is not None
     ]
     return "\n".join(lines)
 
@@ -685,8 +687,8 @@ def main() -> None:
     if arguments.write:
         arguments.write.write_text(
             "# Speed and size\n\n"
-            "Written by `make bench`; not by hand. Ratios are of medians of runs that took "
-            "turns in one process; nothing else was running.\n\n"
+            "Written by `make bench`; do not edit it by hand. Ratios are those of medians of "
+            "alternating runs in one process, on an idle machine.\n\n"
             f"Commit {commit()}, {date.today()}, {machine()}.\n\n{table(figures)}\n",
             encoding="utf-8",
         )
