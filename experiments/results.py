@@ -185,7 +185,7 @@ def introduce(text: str, jobs: pd.DataFrame, setup: Setup) -> str:
         for one in jobs[jobs["status"] != DONE].itertuples()
     )
     return text.format(
-        rows=f"at most {setup.max_rows:,} rows of each" if setup.max_rows else "all rows",
+        rows=f"at most {setup.max_rows:,} rows" if setup.max_rows else "all rows",
         seeds=f"{setup.n_seeds} seed" + "s" * (setup.n_seeds != 1),
         strengths=", ".join(f"{strength:g}" for strength in setup.strengths),
         n_jobs=f"{len(jobs):,}",

@@ -45,6 +45,7 @@ TWO_FEATURES = Row("max_features=2", "Taxarbor", {"max_features": 2, **HALF})
 NO_NOVELTY = Row("novelty=0", "Taxarbor", {"novelty": 0.0, **HALF})
 ROWS = (DEFAULT, TWO_FEATURES, NO_NOVELTY, CLUSTERS, WARD, BKM, KM)
 WITH_RULES = (DEFAULT, TWO_FEATURES, NO_NOVELTY, BKM)
+BY_DATASET = (DEFAULT, CLUSTERS, WARD, BKM, KM)
 
 FEATURES = {
     "mean_features": "features per rule",
@@ -169,7 +170,7 @@ def _differences(scores: Scores) -> str:
 
 def _on_every_dataset(scores: Scores) -> Iterator[str]:
     for measure in SHOWN:
-        rows = [row for row in ROWS if has_measure(row, measure)]
+        rows = [row for row in BY_DATASET if has_measure(row, measure)]
         lines = [
             [name, *(percent(scores.on(name, row, NEW + measure), 1) for row in rows)]
             for name in scores.datasets
