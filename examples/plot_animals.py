@@ -87,7 +87,7 @@ kinds = np.array(ClassTree.read(animals.tree).ancestors_of(animals.names, 2))
 pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 
 # %%
-# Then the shape, for the training rows. ``score_hierarchy`` compares two trees. Adjusted for
+# Then the shape, for the training rows. ``tree_scores`` compares two trees. Adjusted for
 # chance, 0 is the score of shuffled rows and 1 a perfect match. The clusterings of other
 # methods are converted to trees.
 
@@ -98,9 +98,9 @@ taxonomies = {
 }
 measures = ["adjusted_shortest_path", "adjusted_path_sharing"]
 shape = {
-    name: score_hierarchy(one, animals.names, animals.tree) for name, one in taxonomies.items()
+    name: tree_scores(one, animals.names, animals.tree) for name, one in taxonomies.items()
 }
-leaves = {name: score_hierarchy(one, kinds) for name, one in taxonomies.items()}
+leaves = {name: tree_scores(one, kinds) for name, one in taxonomies.items()}
 pd.concat(
     [
         pd.DataFrame(shape).T[measures],

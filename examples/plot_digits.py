@@ -97,7 +97,7 @@ plt.show()
 # --------------------------
 # For the training rows:
 
-print({name: round(value, 2) for name, value in score_hierarchy(taxonomy, digit).items()})
+print({name: round(value, 2) for name, value in tree_scores(taxonomy, digit).items()})
 pd.crosstab(tree.labels, digit, rownames=["leaf"], colnames=["digit"])
 
 # %%

@@ -1,4 +1,4 @@
-"""Taxarbor, the default estimator."""
+"""The package's own method: clusters by competition, a tree above them, sparse rules."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -52,57 +52,60 @@ MAX_AUTO_CLUSTERS, MIN_ROWS_PER_AUTO_CLUSTER = 50, 10
 
 
 class Taxarbor(TaxonomyEstimator):
-    """Cluster unlabelled rows into a readable taxonomy.
+    """Hierarchical clustering into a tree whose splits are sparse, readable rules.
 
-    The tree is found on a sample. It is grown top-down by maximum-margin splits to more leaves
-    than clusters; the rows are reassigned among the leaves, and the closest leaves are linked,
-    first to clusters and then to the tree above them. Sparse rules are fitted to this tree: one
-    or two columns where these separate two children nearly as well as all columns, otherwise a
-    linear discriminant among all clusters below a node. The rules assign every row to a
-    cluster, in ``fit`` and ``predict`` alike. The interface is that of
-    :class:`sklearn.cluster.BisectingKMeans`.
+    The tree is found on a sample of the rows. It is grown from the root down, each split with a
+    wide margin, to more leaves than requested. The leaves then compete for the rows, and the
+    closest are linked, first to the requested clusters and then to the tree above them. Rules
+    on few features are fitted to this tree: one or two columns where these separate two
+    children nearly as well as all columns do, elsewhere a linear discriminant that chooses
+    among all clusters below a node. Finally every row is routed by the rules, in ``fit`` and in
+    ``predict`` alike. The interface is that of :class:`sklearn.cluster.BisectingKMeans`.
 
     Parameters
     ----------
     n_clusters : int, "auto" or None, default=8
-        Number of leaves. With None, only ``max_leaf_size`` or ``max_depth`` end the growth.
-        "auto" chooses the largest number of stable clusters, up to 50, and assesses the tree if
-        its rows are in memory; this takes as long as about 54 fits to half of the rows (at most
-        5,000). See :func:`taxarbor.stability.assess`.
+        Number of leaves. None: only ``max_leaf_size`` or ``max_depth`` ends the growth.
+        "auto" chooses the largest number of clusters, up to 50, that are all stable in refits,
+        and assesses the tree where its rows are in memory: it takes as long as about 54 fits
+        to half of the rows (at most 5,000). See :func:`taxarbor.stability.assess`.
     branching : int, default=2
-        Maximum number of children of a split.
+        Maximum number of children of a split. Nodes have fewer where leaves run out.
     max_features : int or None, default=None
-        Maximum number of columns of a rule. None: the number is chosen by cross-validation.
+        Maximum number of columns in a rule. None: chosen by validation on held-out rows.
     novelty : float, default=1.0
-        Preference for columns that no rule above uses. 0: no preference.
+        How strongly a rule avoids the columns of the rules above it, where others separate the
+        rows nearly as well. 0 lets levels share columns.
     balance : float, pair of float or None, default=0.5
-        Minimum and maximum size of the two children of a split during growth, as multiples of
-        half of the rows. A number ``b`` means ``(b, 2 - b)``; None only excludes empty
-        children. The final clusters may differ more in size.
+        Minimum and maximum size of the two children when a node is split in growth, as
+        multiples of half of it. A number ``b`` means ``(b, 2 - b)``; None sets no bounds, but
+        no child is empty. Clusters, which are linked later, may differ more.
     min_leaf_size : int, default=1
-        Minimum number of rows of a leaf: smaller leaves are merged with the nearest. Beyond
-        the sample it holds in proportion.
+        Minimum number of rows in a leaf: smaller ones are merged with their nearest. If not
+        all rows are sampled, it applies to the sample in proportion.
     max_leaf_size : int or None, default=None
-        Leaves of at most this many rows are not split. Beyond the sample it holds in
-        proportion, and rows may be reassigned afterwards.
+        Leaves of at most this many rows are not split. If not all rows are sampled, it applies
+        to the sample in proportion; rows may move between leaves afterwards.
     max_depth : int or None, default=None
         Leaves at this depth are not split.
     noise : float, default=0.0
-        Share of the rows, by weight, at most 0.5, that are labelled -1: those with the highest
-        outlier scores. The threshold is computed on the sample and used by ``predict``, too. A
-        cluster that consists of noise is removed.
+        Fraction of the rows, by weight, at most 0.5, that are labelled as noise, -1: those
+        farthest from every cluster, by a threshold that is found on the sample and that
+        ``predict`` uses, too. A cluster of nothing but noise is removed.
     n_init : int, default=1
-        Number of starts per split, of which the best is kept: the principal direction, Ward's
-        clusters of a few hundred rows, and distant rows.
+        Number of initializations per split, on a sample of its rows, of which the best is kept:
+        along the principal direction, from Ward's clusters of a few hundred rows, and from rows
+        far apart.
     encoder : "auto", TableEncoder or None, default="auto"
-        Encoder of tables. "auto": data frames are encoded by :class:`~taxarbor.TableEncoder`,
-        which imputes missing values, one-hot encodes categories and standardizes columns of
-        different units; in arrays only missing values are imputed. None: numeric input only.
+        How a table is made into features. "auto": data frames are encoded as by
+        :class:`~taxarbor.TableEncoder`, which imputes missing values, one-hot encodes
+        categories and standardizes columns of different units; in arrays only missing values
+        are imputed. None: X must be numeric, without missing values.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample and the initializations.
     n_jobs : int or None, default=None
-        Number of threads; the tree does not depend on it. None means 1 unless in a
-        :func:`joblib.parallel_config` context, -1 means all processors.
+        Number of threads; the result does not depend on it. None means 1 unless in a
+        :func:`joblib.parallel_config` context, -1 all processors.
     verbose : int, default=0
         With 1, a progress bar is shown if a fit takes longer than two seconds.
 
@@ -111,37 +114,31 @@ class Taxarbor(TaxonomyEstimator):
     labels_ : array of shape (n_rows,)
         The cluster of each row, numbered from left to right; -1 for noise.
     taxonomy_ : Taxonomy
-        The fitted taxonomy: the tree, its rules and the encoding of the table.
+        The fitted tree, with everything that describes it: ``print``, ``cut``, ``save``, ...
     outlier_score_ : array of shape (n_rows,)
-        Distance of each row from the mean of the nearest cluster, divided by the mean distance
-        of that cluster's rows: 1 is usual. Scores up to 3 refer to the row's own cluster.
+        Distance of each row from the mean of the nearest cluster, in units of the average
+        distance of that cluster's rows: typically 1. Up to 3, that of its own cluster.
     n_features_in_, feature_names_in_ : int, array of str
-        Number of features seen in ``fit``, and their names if the data had any.
+        Number of features seen in fit, and their names, where the data had any.
 
     Notes
     -----
-    The sample consists of the rows with the lowest hash of the seed and the row number:
-    100,000, or 500 per cluster if that is more, or all rows if there are fewer. The tree is
-    therefore the same from memory, disk and Dask, for any blocks, threads and workers. With
-    sample weights, rows are drawn in proportion to them. Sizes and labels are those of all
-    rows; means and shares of missing values are those of the sample. Isolated rows that are far
-    from all others are outliers: they are excluded when the tree is found, and routed like all
-    rows.
+    The sample is the rows with the lowest hash of the seed and their number: 100,000, or 500
+    per cluster if that is more, or all rows if there are fewer. So the tree is the same from
+    memory, from disk and on Dask, whatever the blocks, threads and workers. With weights, rows
+    are drawn in proportion to them. Every row is then routed once: sizes and labels are of all
+    rows, means and shares of missing values of the sample without outliers.
 
-    Clusters are found in up to 63 principal components (255 for many clusters). A split
-    minimises the squared hinge loss with a small ridge and an intercept. Sparse rows of more
-    than 1,000 columns with at most 10 % nonzero values are first reduced to 100 dimensions and
-    scaled to unit length. About twice as many leaves are grown as clusters, and linked by
-    Ward's method with a weight of ``n ** 0.75`` for a leaf of n rows; the score of a node is
-    the increase in scatter by the union of its first two children. With ``max_depth`` the tree
-    keeps the shape in which it was grown. The user guide describes all steps.
+    Outliers, isolated rows far from all others, are excluded when the tree is found, and routed
+    like all rows. Clusters are found in up to 63 principal coordinates, up to 255 for many
+    clusters, and linked by a form of Ward's method. With a ``max_depth`` the tree stays as it
+    was grown. Rules are those of linear discriminant analysis; their columns are chosen by
+    held-out rows. Where a rule chooses among all clusters below its node, the splits between
+    have no rule of their own (``taxonomy_.tree.decided_by``): they nest the clusters and
+    describe them. The user guide has the details.
 
-    Rules are those of linear discriminant analysis, with columns selected by cross-validation.
-    If a rule chooses among all clusters below its node, the splits in between have no rule of
-    their own (``taxonomy_.tree.decided_by``).
-
-    Trees of rows outside memory hold counts (``taxonomy_.tree.has_rows`` is False);
-    ``taxonomy_.attach`` adds rows. Ctrl-C ends a fit and leaves the estimator unchanged.
+    Trees of rows that are not in memory hold counts (``taxonomy_.tree.has_rows`` is False);
+    ``taxonomy_.attach`` gives them rows. Ctrl-C ends a fit and leaves the estimator unchanged.
 
     Examples
     --------
