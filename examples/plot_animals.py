@@ -56,26 +56,28 @@ why = explain(model, X)
 
 def describe(node):
     """Return the name, the size and three animals."""
-    three = [example["name"] for example in why.typical(node, 3)]
+    three = [example["name"] for example in why.examples(node, 3)["typical"]]
     return [why.names[node], f"{len(tree.rows(node))} animals", *three]
 
 
 drawn = plot_tree(taxonomy, max_depth=3, describe=describe, orientation="right")
 
 # %%
-# A path names only the features of the rules. ``standout`` lists the distinctive features of a
-# leaf, compared with all animals.
+# A path names only the features of the rules. ``distinctive_features`` lists the distinctive
+# features of a leaf, compared with all animals.
 
 for label, leaf in enumerate(tree.leaves):
-    print(f"leaf {label}: {', '.join(one['words'] for one in why.standout(leaf, 4))}")
+    print(
+        f"leaf {label}: {', '.join(one['words'] for one in why.distinctive_features(leaf, 4))}"
+    )
 
 # %%
 # Why is the platypus in its leaf? There is a step for each rule on its path. The ``margin`` is
-# the distance from the boundary: 1 is usual, 0 is on the boundary. ``surer_than`` is the share
-# of the child's rows with a smaller margin.
+# the distance from the boundary: 1 is usual, 0 is on the boundary. ``margin_percentile`` is
+# the share of the child's rows with a smaller margin.
 
 for step in why.row("platypus")["steps"]:
-    margin = f"margin {step['margin']:.2f}, surer than {step['surer_than']:.0%}"
+    margin = f"margin {step['margin']:.2f}, percentile {step['margin_percentile']:.0%}"
     print(f"{step['child_name']}: {margin}")
 
 # %%

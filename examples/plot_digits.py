@@ -35,13 +35,7 @@ taxonomy, tree = model.taxonomy_, model.taxonomy_.tree
 print(taxonomy.to_text(max_depth=3))
 
 # %%
-# ``plot_tree`` shows the typical rows of each node, those nearest to its mean. The bar below
-# each strip has the true digits, which were not used in the fit.
-
-why = explain(model, X)
-typical = {
-    node: [example["row"] for example in why.typical(node, 4)] for node in range(tree.n_nodes)
-}
+# The bars of ``plot_tree`` have the true digits, which were not used in the fit.
 
 
 def describe(node):
@@ -51,14 +45,19 @@ def describe(node):
     return [f"{len(tree.rows(node))} images", *lines[:2]]
 
 
-drawn = plot_tree(
-    taxonomy,
-    images=1.0 - images,
-    examples=typical,
-    classes=digit,
-    describe=describe,
-    orientation="right",
-)
+drawn = plot_tree(taxonomy, classes=digit, describe=describe, orientation="right")
+
+# %%
+# The typical images of each leaf, those nearest to its mean:
+
+why = explain(model, X)
+figure, axes = plt.subplots(4, 12, figsize=(9.5, 3.6), layout="constrained")
+for label, leaf in enumerate(tree.leaves):
+    for ax, example in zip(axes[:, label], why.examples(leaf, 4)["typical"], strict=True):
+        ax.imshow(images[example["row"]], cmap="gray_r")
+        ax.set_axis_off()
+    axes[0, label].set_title(f"c{label}", fontsize=9)
+plt.show()
 
 # %%
 # Pixels of the rules
@@ -68,7 +67,7 @@ drawn = plot_tree(
 # children's mean images: red where the first child has more ink, blue where the second has.
 # Circles mark the six pixels of the rule that separate the two most.
 
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_number = 3
 figure, axes = plt.subplots(2, 4, figsize=(9.5, 5.8), layout="constrained")
 inner = [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
 for node, ax in zip(inner, axes.flat, strict=False):
@@ -86,7 +85,7 @@ for node, ax in zip(inner, axes.flat, strict=False):
 # The images closest to a boundary.
 
 figure, axes = plt.subplots(1, 10, figsize=(9.5, 1.3), layout="constrained")
-for ax, example in zip(axes, why.borderline(0, 10), strict=True):
+for ax, example in zip(axes, why.examples(0, 10)["borderline"], strict=True):
     ax.imshow(images[example["row"]], cmap="gray_r")
     ax.set_title(f"a {digit[example['row']]}", fontsize=9)
     ax.set_axis_off()

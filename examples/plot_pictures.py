@@ -28,8 +28,7 @@ classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
 # Boxes
 # -----
 # In ``plot_tree`` each box has the number of rows and the features that lead to them.
-# ``classes`` adds bars of known classes, ``images`` adds examples, and ``describe`` replaces
-# the text.
+# ``classes`` adds bars of known classes, and ``describe`` replaces the text.
 
 drawn = plot_tree(taxonomy, max_depth=3, classes=classes)
 

@@ -75,7 +75,7 @@ counts[1]
 share = tree.node_weights / tree.node_weights[0]
 why = explain(model, X)
 for label, leaf in enumerate(tree.leaves):
-    words = ", ".join(one["words"] for one in why.standout(leaf, 3))
+    words = ", ".join(one["words"] for one in why.distinctive_features(leaf, 3))
     size = f"{len(tree.rows(leaf))} animals, {share[leaf]:.0%} of all species"
     print(f"c{label}: {size}: {words}")
 

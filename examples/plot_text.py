@@ -151,7 +151,7 @@ def describe(node):
     for reason in taxonomy.reasons(node, 4):
         lines.append((str(reason), "plus" if reason.sign > 0 else "minus"))
     if tree.is_leaf(node):
-        headline = why.typical(node, 1)[0]["name"]
+        headline = why.examples(node, 1)["typical"][0]["name"]
         lines += [(part, "plain") for part in wrap(headline, 24)]
     return lines
 
@@ -162,7 +162,8 @@ drawn = plot_tree(taxonomy, describe=describe)
 # The distinctive words of a leaf, compared with all headlines:
 
 for label, leaf in enumerate(tree.leaves):
-    print(f"leaf {label}: {', '.join(one['feature'] for one in why.standout(leaf, 6))}")
+    words = [one["feature"] for one in why.distinctive_features(leaf, 6)]
+    print(f"leaf {label}: {', '.join(words)}")
 
 # %%
 # Comparison with the topics
