@@ -30,8 +30,8 @@ class StabilityArtists:
 def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> StabilityArtists:
     """Draw the stability of each number of clusters, and the suggested number.
 
-    A point is the share of refits in which the least stable cluster of the cut is recovered with a
-    gap beside it; the suggestion is the last number at half of them or more.
+    A point is the share of refits that recover the least stable cluster of the cut, with a gap
+    beside it; the suggestion is the last number at half of them or more.
 
     Parameters
     ----------
