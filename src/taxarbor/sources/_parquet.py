@@ -91,10 +91,12 @@ class Fragment:
         """Raise FileFormatError if another file has other columns or types."""
         types = {field.name: field.type for field in self.schema}
         expected = {field.name: field.type for field in other.schema}
-        differing = types.keys() ^ expected.keys()
+        differing = sorted(expected.keys() - types.keys()) or sorted(
+            types.keys() - expected.keys()
+        )
         if self.n_rows and not differing:  # without rows, text is written as null
-            differing = {name for name in types if types[name] != expected[name]}
-        for name in sorted(differing)[:1]:
+            differing = [name for name in types if types[name] != expected[name]]
+        for name in differing[:1]:
             kind, other_kind = types.get(name, "absent"), expected.get(name, "absent")
             problem = (
                 f"column {name!r} is {kind} in {self.name}, and {other_kind} in {other.name}"

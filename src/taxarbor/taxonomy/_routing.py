@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from taxarbor.tree import Tree
 
 
-def route(taxonomy: "Taxonomy", X: ArrayLike | FeatureRows, *, n_threads: int = 1) -> IndexArray:
+def route(
+    taxonomy: "Taxonomy", X: ArrayLike | FeatureRows, *, n_threads: int = 1
+) -> IndexArray:
     """Return the leaves of rows, -1 for noise; see :meth:`Taxonomy.predict`."""
     rows = read_rows(X, taxonomy)
     labels = send(taxonomy, rows, n_threads=n_threads)
