@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from taxarbor._errors import InputError
-from taxarbor._frames import as_frame, as_numeric, column_names
+from taxarbor._frames import as_frame, as_numeric, wrap_frame
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows._checks import all_finite, check_structure
 from taxarbor.tables._encoding import FeatureRows, find_empty_rows, impute
@@ -65,10 +65,10 @@ def fills_of(taxonomy: "Taxonomy") -> Array | None:
 
 def check_columns(X: Any, names: Sequence[str] | None) -> None:
     """Raise ValueError if a frame's columns are not the features the tree was grown on."""
-    given = column_names(X)
-    if names is None or given is None:
+    frame = wrap_frame(X)
+    if names is None or frame is None:
         return
-    expected = list(names)
+    given, expected = [str(name) for name in frame.columns], list(names)
     if given == expected:
         return
     if sorted(given) == sorted(expected):
