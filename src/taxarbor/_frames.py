@@ -1,13 +1,24 @@
-"""The cells of a table of any library, as numbers with NaN or as categories.
+"""Data frames of any library, and the cells of their columns as numbers, categories or dates.
 
-Frames of pandas and polars are recognized without an import, so neither has to be installed.
+Frames are read through narwhals: those of pandas, polars, pyarrow, Modin and cuDF. None of
+these libraries has to be installed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    Protocol,
+    SupportsFloat,
+    TypeAlias,
+    runtime_checkable,
+)
 
+import narwhals as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
@@ -17,108 +28,130 @@ from taxarbor._types import Array, IndexArray
 if TYPE_CHECKING:
     import pandas as pd
 
-TIMES = ("date", "time", "period", "duration")
-"""What the names of types of dates and times begin with, in NumPy, pandas, polars and Arrow."""
+Frame: TypeAlias = nw.DataFrame[Any]
+Cells: TypeAlias = nw.Series[Any] | NDArray[Any]
+"""A column of a frame or of an array."""
+
+DTYPES = {
+    **{"String": "text", "Object": "object", "Categorical": "category", "Enum": "category"},
+    **{"Date": "date", "Datetime": "date", "Duration": "times", "Time": "times"},
+    **{"List": "list", "Array": "list"},
+}
+"""Contents of columns by data types of narwhals."""
+NUMPY_DTYPES = {
+    **dict.fromkeys("fiub", "number"),
+    **dict.fromkeys("US", "text"),
+    **{"M": "date", "m": "times", "O": "object"},
+}
+"""Contents of columns by kinds of NumPy's data types."""
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Tables of Arrow, such as record batches of pyarrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class Factor(NamedTuple):
-    """A column of categories: the position of each row's value, -1 where there is none."""
+    """A categorical column: the position of each row's value, -1 where it is missing."""
 
     codes: IndexArray
     values: list[Any]
 
 
 def as_frame(X: Any) -> Any:
-    """Return tables of Arrow and narwhals as frames of pandas or polars, all else as it is.
+    """Return frames of narwhals as what they wrap, tables of Arrow as pyarrow's, AnnData's X.
 
-    Tables of Arrow are all objects with ``__arrow_c_stream__``, such as pyarrow's; they are
-    read into memory. Of AnnData the matrix ``X`` is returned.
+    All else is returned as it is. Raises InputError for lazy frames.
     """
-    if is_frame(X):
-        return X
     if is_anndata(X):
         return X.X
-    if library_of(X) == "narwhals":
+    if isinstance(X, nw.DataFrame | nw.LazyFrame):
         return as_frame(X.to_native())
-    if not hasattr(X, "__arrow_c_stream__") or hasattr(X, "dtype"):  # a series has both
+    if wrap_frame(X) is not None:
         return X
+    if isinstance(
+        wrapped := nw.from_native(X, pass_through=True, allow_series=True), nw.Series
+    ):
+        return X
+    if isinstance(X, ArrowStream):
+        try:
+            import pyarrow as pa
+
+            return pa.table(X)
+        except ImportError as error:
+            raise missing_extra("a table of Arrow", "pyarrow") from error
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
+    if isinstance(wrapped, nw.LazyFrame) and not is_dask(X):
+        raise InputTypeError("is a lazy frame; pass X.collect()", "X")
+    return X
+
+
+def wrap_frame(X: Any) -> Frame | None:
+    """Return a frame of any library as one of narwhals; None for all else.
+
+    Raises InputError where two columns have one name.
+    """
     try:
-        import pyarrow as pa
-
-        return pa.table(X).to_pandas()
-    except ImportError as error:
-        raise missing_extra("a table of Arrow", "pandas", "pyarrow") from error
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
-
-
-def library_of(X: Any) -> str:
-    """Return the name of the library that something is of, which need not be imported."""
-    return type(X).__module__.partition(".")[0]
-
-
-def is_anndata(X: Any) -> bool:
-    """Say whether something is an AnnData object."""
-    return library_of(X) == "anndata" and hasattr(X, "obsm")
-
-
-def is_polars(X: Any) -> bool:
-    """Say whether a frame or a column is one of polars."""
-    return library_of(X) == "polars"
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except DuplicateError as error:
+        names = ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        problem = f"has more than one column of the same name: {names}"
+        raise InputError(f"{problem}; make the names different", "X") from error
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def is_frame(X: Any) -> bool:
-    """Say whether a table is a frame of pandas or polars, or raise InputError if it is lazy."""
-    if hasattr(X, "collect") and not hasattr(X, "shape"):
-        raise InputTypeError("is a lazy frame; pass X.collect()", "X")
-    return hasattr(X, "columns") and (hasattr(X, "iloc") or is_polars(X))
+    """Return whether a table is a data frame of any library."""
+    return wrap_frame(X) is not None
+
+
+def is_anndata(X: Any) -> bool:
+    """Return whether something is an AnnData object; anndata need not be installed."""
+    return type(X).__name__ == "AnnData" and type(X).__module__.partition(".")[0] == "anndata"
+
+
+def is_dask(X: Any) -> bool:
+    """Return whether something is a collection of Dask, which need not be installed."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def is_plain(X: Any) -> bool:
-    """Say whether a table is an array of numbers, or a sparse matrix, and nothing else."""
+    """Return whether a table is an array of numbers, or a sparse matrix, and nothing else."""
     if issparse(X):
         return True
     return isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not np.ma.isMaskedArray(X)
 
 
-def unmasked(X: Any) -> Any:
+def fill_masked(X: Any) -> Any:
     """Return a masked array as floats with NaN, and all else as it is."""
-    X = _joined(X)
-    return _floats(X) if np.ma.isMaskedArray(X) else X
+    X = _join_masked(X)
+    return _as_floats(X) if np.ma.isMaskedArray(X) else X
 
 
-def _joined(X: Any) -> Any:
+def _join_masked(X: Any) -> Any:
     """Return masked rows in a list as one array: NumPy would forget their masks."""
     has_masks = isinstance(X, list | tuple) and any(map(np.ma.isMaskedArray, X))
     return np.ma.array(X) if has_masks else X
 
 
-def refuse_times(X: Any) -> None:
-    """Refuse dates and durations for numbers: NumPy and polars make some of them in silence."""
-    names = list(X.columns) if is_frame(X) else ()
-    for name, kind in zip(names, X.dtypes if names else (), strict=True):
-        if str(kind).lower().startswith(TIMES):
-            problem = f"column {name!r} of X holds dates or times"
-            raise InputTypeError(f"{problem} ({kind}), where numbers are expected")
-    dtype = np.asarray(X).dtype if isinstance(X, list | tuple) else getattr(X, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
-        raise InputTypeError(f"X holds dates or times ({dtype}), where numbers are expected")
-
-
 def column_names(X: Any) -> list[str] | None:
     """Return the names of a frame's columns; None where it has none, or they are numbers."""
-    if not is_frame(X):
+    frame = X if isinstance(X, nw.DataFrame) else wrap_frame(X)
+    if frame is None or not any(isinstance(name, str) for name in frame.columns):
         return None
-    names = list(X.columns)
-    return [str(name) for name in names] if any(isinstance(n, str) for n in names) else None
+    return [str(name) for name in frame.columns]
 
 
 def as_table(X: Any) -> Any:
-    """Return a frame as it is, and all else as an array with two axes."""
+    """Return a frame as one of narwhals, a sparse matrix as it is, all else as a 2-D array."""
     X = as_frame(X)
-    if is_frame(X) or issparse(X):
-        return X
-    X = _joined(X)
+    frame = wrap_frame(X)
+    if frame is not None or issparse(X):
+        return X if frame is None else frame
+    X = _join_masked(X)
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
         array = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
@@ -129,43 +162,89 @@ def as_table(X: Any) -> Any:
     return array
 
 
-def as_cells(table: Any) -> Any:
-    """Return a frame of plain numbers as an array, and all else as it is."""
-    if hasattr(table, "iloc") and all(
-        isinstance(kind, np.dtype) and kind.kind in "fiub" for kind in table.dtypes
+def as_matrix(table: Any) -> Any:
+    """Return a frame whose columns are all numbers as an array, and all else as it is."""
+    if isinstance(table, nw.DataFrame) and all(
+        kind.is_integer() or kind.is_float() or kind == nw.Boolean
+        for kind in table.schema.values()
     ):
-        return table.to_numpy()
+        matrix = table.to_numpy()
+        return matrix if is_plain(matrix) else table
     return table
+
+
+def as_numeric(X: Any) -> Any:
+    """Return a frame, a masked array or a list as an array, where only numbers are expected.
+
+    Sparse matrices and arrays are returned as they are. Raises InputTypeError for dates.
+    """
+    frame = wrap_frame(X)
+    if frame is not None:
+        for name, column in zip(frame.columns, iterate_columns(frame), strict=True):
+            if find_dtype(column) in ("date", "times"):
+                problem = f"column {name!r} of X holds dates or times ({column.dtype})"
+                raise InputTypeError(f"{problem}, where numbers are expected")
+        if is_plain(matrix := as_matrix(frame)):
+            return matrix
+        kind, columns = (
+            float_type(frame),
+            zip(frame.columns, iterate_columns(frame), strict=True),
+        )
+        floats = [as_numbers(cells, str(name)).astype(kind) for name, cells in columns]
+        return np.column_stack(floats) if floats else np.empty(frame.shape)
+    dtype = np.asarray(X).dtype if isinstance(X, list | tuple) else getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
+        raise InputTypeError(f"X holds dates or times ({dtype}), where numbers are expected")
+    return fill_masked(X)
 
 
 def float_type(X: Any) -> type[np.floating[Any]]:
     """Return float32 for a table whose numbers all are, else float64."""
-    if is_frame(X):
-        kinds = {str(kind).lower() for kind in X.dtypes}
-        numbers = {kind for kind in kinds if kind.startswith(("int", "uint", "float", "dec"))}
-        return np.float32 if numbers and numbers <= {"float32", "float16"} else np.float64
+    if isinstance(X, nw.DataFrame):
+        kinds = {kind for kind in X.schema.values() if kind.is_numeric()}
+        are_single = all(str(kind) in ("Float32", "Float16") for kind in kinds)
+        return np.float32 if kinds and are_single else np.float64
     dtype = getattr(X, "dtype", None)
-    kind = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
-    return np.float32 if kind in (np.float16, np.float32) else np.float64
+    native = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
+    return np.float32 if native in (np.float16, np.float32) else np.float64
 
 
-def column(table: Any, place: int) -> Any:
-    """Return a column of a frame or an array by its place."""
-    if not is_frame(table):
-        return table[:, place]
-    return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
+def iterate_columns(table: Any, positions: Iterable[int] | None = None) -> Iterator[Cells]:
+    """Yield columns of a frame of narwhals, or of an array, all by default."""
+    names = table.columns if isinstance(table, nw.DataFrame) else ()
+    for position in range(table.shape[1]) if positions is None else positions:
+        yield table.get_column(names[position]) if names else table[:, position]
 
 
-def as_numbers(cells: Any, name: str) -> Array:
-    """Return a column as floats, NaN where there is no value; float32 stays float32.
+def find_dtype(cells: Cells) -> str:
+    """Return what the data type of a column says that it holds.
+
+    One of number, category, text, date, times, list, object; else the name of the type.
+    """
+    if not isinstance(cells, nw.Series):
+        return NUMPY_DTYPES.get(cells.dtype.kind, f"of type {cells.dtype}")
+    kind = cells.dtype
+    if kind.is_numeric() or kind == nw.Boolean:
+        return "number"
+    name = type(kind).__name__
+    if name in DTYPES:
+        return DTYPES[name]
+    native = str(cells.to_native().dtype) if cells.implementation.is_pandas_like() else ""
+    prefixes = {"period": "date", "interval": "intervals", "float16": "number"}
+    named = (prefixes[one] for one in prefixes if native.startswith(one))
+    return next(named, "empty" if cells.null_count() == len(cells) else f"of type {kind}")
+
+
+def as_numbers(cells: Cells, name: str) -> Array:
+    """Return a column as floats, NaN where a value is missing; float32 stays float32.
 
     Raises InputError for text, and for infinities.
     """
     try:
-        numbers = _floats(cells)
+        numbers = _as_floats(cells)
     except (TypeError, ValueError, OverflowError) as error:
-        cells_left = (cell for cell in list_cells(cells) if not is_gap(cell))
-        odd = next((cell for cell in cells_left if not is_number(cell)), None)
+        present = (cell for cell in list_cells(cells) if not is_missing(cell))
+        odd = next((cell for cell in present if not is_number(cell)), None)
         problem = f"holds {odd!r}" if odd is not None else str(error)
         raise InputError(
             f"column {name!r} of X {problem}, where a number is expected"
@@ -176,6 +255,33 @@ def as_numbers(cells: Any, name: str) -> Array:
         problem = f"infinity, first in row {is_bad.argmax()}, counted from 0"
         raise InputError(f"column {name!r} of X holds {problem}; replace it")
     return numbers
+
+
+def _as_floats(cells: Cells) -> Array:
+    dtype: Any = cells.dtype
+    if isinstance(cells, nw.Series):
+        is_listed = dtype in (nw.Categorical, nw.Enum)  # pyarrow fills missing codes
+        values = np.array(cells.to_list(), dtype=object) if is_listed else cells.to_numpy()
+        kind = np.float64 if dtype.is_integer() else float_type(values)
+    elif np.ma.isMaskedArray(cells):  # behind a mask may be anything
+        kind = float_type(cells)
+        values = np.ma.filled(cells.astype(object if dtype.kind == "O" else kind), np.nan)
+    else:
+        values, kind = cells, float_type(cells)
+    if values.dtype.kind == "O":
+        shape = values.shape
+        values = np.array([_as_float(cell) for cell in values.ravel().tolist()]).reshape(shape)
+    if values.dtype.kind not in "fiub" or values.ndim > getattr(cells, "ndim", 1):
+        raise TypeError(f"has {dtype} cells")
+    return np.asarray(values, dtype=kind)
+
+
+def _as_float(cell: Any) -> float:
+    if is_missing(cell):
+        return np.nan
+    if not is_number(cell):
+        raise TypeError(f"has a cell {cell!r}")
+    return float(cell)
 
 
 def as_vectors(
@@ -192,7 +298,7 @@ def as_vectors(
     that names the column, and the row by its number in ``rows``, if a vector is missing, has
     another length than the first, or is not of finite numbers.
     """
-    matrix = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+    matrix = cells.to_numpy() if isinstance(cells, nw.Series) else np.asarray(cells)
     is_right = np.zeros(len(matrix), dtype=bool)
     if matrix.ndim == 1 and len(matrix):
         vectors = [as_vector(cell) for cell in matrix]
@@ -210,9 +316,7 @@ def as_vectors(
         where = f"row {row if rows is None else rows[row]}, counted from 0"
         where += "" if name is None else f", of column {name!r}"
         expected = "where a vector of finite numbers, as long as all others, is expected"
-        raise InputError(
-            f"holds {cell} in {where}, {expected}; fix it or leave the row out", parameter
-        )
+        raise InputError(f"holds {cell} in {where}, {expected}; fix or remove it", parameter)
     return matrix
 
 
@@ -228,30 +332,34 @@ def as_vector(cell: Any) -> NDArray[Any] | None:
 
 def as_factor(cells: Any) -> Factor:
     """Return a column as codes and the values that they stand for, of whatever type."""
-    if hasattr(cells, "cat") and hasattr(cells.cat, "codes"):  # of pandas
-        codes = np.asarray(cells.cat.codes, dtype=np.intp)
-        return Factor(codes, list(cells.cat.categories))
-    if hasattr(cells, "factorize"):
-        codes, values = cells.factorize()
-        return Factor(np.asarray(codes, dtype=np.intp), values.tolist())
-    listed = list_cells(cells)
+    series = nw.from_native(cells, series_only=True, pass_through=True)
     try:
-        present = [cell for cell in dict.fromkeys(listed) if not is_gap(cell)]
+        if isinstance(series, nw.Series) and series.implementation.is_pandas():
+            native = series.to_native()
+            if find_dtype(series) == "category":
+                codes, values = native.cat.codes, native.cat.categories
+            else:
+                codes, values = native.factorize()
+            return Factor(np.asarray(codes, dtype=np.intp), values.tolist())
+        listed = list_cells(series)
+        present = [cell for cell in dict.fromkeys(listed) if not is_missing(cell)]
     except TypeError as error:
         raise InputError("has lists in its cells; make one value of each", "X") from error
     code_of = {cell: code for code, cell in enumerate(present)}
-    codes = np.array([code_of.get(cell, -1) for cell in listed], dtype=np.intp)
-    return Factor(codes, present)
+    return Factor(np.array([code_of.get(cell, -1) for cell in listed], dtype=np.intp), present)
 
 
-def as_days(cells: Any, name: str) -> NDArray[np.datetime64]:
-    """Return a column of dates by their days, NaT where there is none."""
+def as_days(cells: Cells, name: str) -> NDArray[np.datetime64]:
+    """Return a column of dates by their days, NaT where a value is missing."""
     try:
-        if getattr(getattr(cells, "dtype", None), "time_zone", None):  # of polars
-            cells = cells.dt.replace_time_zone(None)
-        days = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+        if isinstance(cells, nw.Series):
+            if isinstance(cells.dtype, nw.Datetime) and cells.dtype.time_zone:
+                cells = cells.dt.replace_time_zone(None)
+            days = cells.to_numpy()
+        else:
+            days = np.asarray(cells)
         if days.dtype.kind != "M":
-            texts = ["NaT" if is_gap(cell) else str(cell).strip() for cell in list_cells(cells)]
+            texts = ("NaT" if is_missing(one) else str(one).strip() for one in days.tolist())
             days = np.array([text[:10] for text in texts], dtype="datetime64[D]")
         return np.asarray(days, dtype="datetime64[D]")
     except (TypeError, ValueError) as error:
@@ -268,13 +376,14 @@ def text_of(value: Any) -> str:
 
 
 def is_number(cell: Any) -> bool:
-    """Say whether a cell holds a number, of whatever type, and not text that spells one."""
-    is_text = isinstance(cell, str | bytes | complex)
-    return not is_text and hasattr(cell, "__float__") and not hasattr(cell, "__len__")
+    """Return whether a cell holds a number, of whatever type, and not text that spells one."""
+    if isinstance(cell, str | bytes | complex):
+        return False
+    return isinstance(cell, SupportsFloat) and not isinstance(cell, Sized)
 
 
-def is_gap(cell: Any) -> bool:
-    """Say whether a value is missing: None, NaN, NaT, NA, a masked cell or empty text."""
+def is_missing(cell: Any) -> bool:
+    """Return whether a value is missing: None, NaN, NaT, NA, a masked cell or empty text."""
     if cell is None or cell is np.ma.masked:
         return True
     if isinstance(cell, str):
@@ -282,50 +391,26 @@ def is_gap(cell: Any) -> bool:
     try:
         return bool(cell != cell)  # noqa: PLR0124
     except (TypeError, ValueError):  # pandas' NA is neither equal nor unequal; vectors are both
-        return not hasattr(cell, "__len__")
+        return not isinstance(cell, Sized)
 
 
-def _floats(cells: Any) -> Array:
-    kind = str(getattr(cells, "dtype", ""))
-    if kind.lower().startswith(TIMES):
-        raise TypeError(f"has {kind} cells")
-    if np.ma.isMaskedArray(cells):  # behind a mask may be anything
-        kept = object if kind == "object" else float_type(cells)
-        cells = np.ma.filled(cells.astype(kept), np.nan)
-    wanted = np.float32 if kind.lower() in ("float32", "float16") else np.float64
-    if is_polars(cells):
-        import polars
-
-        if not (cells.dtype.is_numeric() or cells.dtype in (polars.Boolean, polars.Null)):
-            raise TypeError(f"has {kind} cells")
-        single = wanted is np.float32
-        return np.array(cells.cast(polars.Float32 if single else polars.Float64).to_numpy())
-    if hasattr(cells, "to_numpy"):
-        if kind in ("category", "bool"):
-            cells = cells.astype(object)
-        if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "fiu":
-            return np.asarray(cells.to_numpy(), dtype=wanted)
-        floats = cells.to_numpy(dtype=wanted, na_value=np.nan)
-        return np.asarray(floats)
-    array = np.asarray(cells)
-    if array.dtype.kind == "O":
-        array = np.array([np.nan if is_gap(cell) else cell for cell in array.tolist()])
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"has {array.dtype} cells")
-    return array.astype(float_type(array))
-
-
-def list_cells(cells: Any) -> list[Any]:
+def list_cells(cells: Cells) -> list[Any]:
     """Return the cells of a column as Python objects."""
-    for method in ("tolist", "to_list"):  # of NumPy and pandas, and of polars
-        if hasattr(cells, method):
-            listed: list[Any] = getattr(cells, method)()
-            return listed
-    return list(cells)
+    listed: list[Any] = cells.to_list() if isinstance(cells, nw.Series) else cells.tolist()
+    return listed
+
+
+def take_rows(X: Any, rows: IndexArray | slice) -> Any:
+    """Return rows of a table in memory, of the same type but for lists and odd formats."""
+    frame = wrap_frame(X)
+    if frame is not None:
+        return frame[rows].to_native()
+    array: Any = X if issparse(X) or isinstance(X, np.ndarray) else np.asarray(X)
+    return array.tocsr()[rows] if issparse(X) else array[rows]
 
 
 def make_frame(what: str, data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":
-    """Return a data frame, or say what to install for whatever makes one."""
+    """Return a data frame of pandas, or raise ImportError that says what needs it."""
     try:
         import pandas as pd
     except ImportError as error:

@@ -1,4 +1,7 @@
-"""Data frames: arrays with names."""
+"""Data frames of all libraries: the same tree from each, with the names of the columns."""
+
+import subprocess
+import sys
 
 import narwhals as nw
 import numpy as np
@@ -9,24 +12,12 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import (
-    HMMC,
-    TableWarning,
-    Taxarbor,
-    load_animals,
-)
+from taxarbor import HMMC, TableWarning, Taxarbor, load_animals
 from taxarbor.exchange import to_json
 
 NAMES = [f"f{j}" for j in range(20)]
-EVERY = [Taxarbor, HMMC]
-
-
-def as_pandas(X):
-    return pd.DataFrame(X, columns=NAMES[: X.shape[1]])
-
-
-def as_polars(X):
-    return pl.DataFrame(X, schema=NAMES[: X.shape[1]])
+NULLABLE = ("Int64", "Float64", "boolean")
+quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 
 
 class Stream:
@@ -39,12 +30,25 @@ class Stream:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-@pytest.fixture(params=[as_pandas, as_polars])
-def make_frame(request):
-    return request.param
+KINDS = {
+    "pandas": lambda frame: frame,
+    "pandas of Arrow": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "polars": pl.from_pandas,
+    "pyarrow": pa.Table.from_pandas,
+    "record batch": pa.RecordBatch.from_pandas,
+    "stream": lambda frame: Stream(pa.Table.from_pandas(frame)),
+    "narwhals of pandas": nw.from_native,
+    "narwhals of polars": lambda frame: nw.from_native(pl.from_pandas(frame)),
+    "narwhals of pyarrow": lambda frame: nw.from_native(pa.Table.from_pandas(frame)),
+}
 
 
-@pytest.fixture(params=EVERY)
+@pytest.fixture(params=KINDS)
+def convert(request):
+    return KINDS[request.param]
+
+
+@pytest.fixture(params=[Taxarbor, HMMC])
 def kind(request):
     return request.param
 
@@ -54,48 +58,116 @@ def fit(kind):
     return lambda X: kind(4, random_state=0).fit(X)
 
 
-def test_frames_are_arrays_with_names(X, make_frame, fit):
+def make_mixed(n=120):
+    """Return numbers, booleans, text, categories and dates, with missing values."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, n)
+    frame = pd.DataFrame(
+        {
+            "x": group * 3.0 + rng.normal(size=n),
+            "count": rng.integers(0, 9, n),
+            "small": rng.normal(size=n).astype(np.float32),
+            "flag": rng.random(n) < 0.3,
+            "colour": np.array(["red", "blue", "grey"], dtype=object)[group],
+            "kind": pd.Categorical(rng.choice(["u", "v"], n)),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D"),
+        }
+    )
+    frame.loc[:5, "colour"] = None
+    frame.loc[3:9, "x"] = None
+    return frame
+
+
+@quiet
+def test_every_kind_of_frame_gives_the_same_tree(fit, convert):
+    frame = make_mixed()
+    expected, model = fit(frame), fit(convert(frame))
+    assert model.feature_names_in_.tolist() == [*frame]
+    assert model.taxonomy_.feature_names == expected.taxonomy_.feature_names
+    assert model.taxonomy_.encoding.dropped == expected.taxonomy_.encoding.dropped
+    assert "colour" in model.taxonomy_.to_text()
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    np.testing.assert_array_equal(model.predict(convert(frame)), expected.predict(frame))
+    np.testing.assert_array_equal(model.taxonomy_.predict(frame), expected.predict(frame))
+
+
+def test_frames_of_numbers_are_arrays_with_names(X, fit, convert):
     for dtype in ("float64", "float32"):
         array = X.astype(dtype)
-        frame, same = make_frame(array), make_frame(array)
-        plain, named = fit(array), fit(frame)
+        frame = pd.DataFrame(array, columns=NAMES)
+        before = frame.copy()
+        plain, named = fit(array), fit(convert(frame))
         assert named.feature_names_in_.tolist() == NAMES
-        assert named.taxonomy_.feature_names == list(NAMES)
-        assert all(type(name) is str for name in named.taxonomy_.feature_names)
+        assert [*named.taxonomy_.feature_names] == NAMES
         np.testing.assert_array_equal(named.labels_, plain.labels_)
-        np.testing.assert_array_equal(named.predict(frame), plain.predict(array))
-        assert frame.equals(same)
-        assert {rule.dtype for rule in named.taxonomy_.tree.rules if rule} == {np.dtype(dtype)}
+        np.testing.assert_array_equal(named.predict(convert(frame)), plain.predict(array))
+        pd.testing.assert_frame_equal(frame, before)
         for ours, theirs in zip(
             named.taxonomy_.tree.rules, plain.taxonomy_.tree.rules, strict=True
         ):
             if ours is not None:
+                assert ours.dtype == dtype
                 np.testing.assert_array_equal(ours.weights, theirs.weights)
 
 
-def test_other_names_at_predict(X, make_frame, kind, fit):
-    frame = make_frame(X)
-    model = fit(frame)
-    told = r"feature names should match .*\n.*must be in the same order"
-    with pytest.raises(ValueError, match=told):
-        model.predict(frame[NAMES[::-1]])
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(pd.DataFrame(X, columns=[f"g{j}" for j in range(20)]))
-    with pytest.raises(ValueError, match=r"missing:\n- f19"):
-        model.predict(frame[NAMES[:-1]])
-    told = f"X does not have valid feature names, but {kind.__name__} was"
-    with pytest.warns(UserWarning, match=told):
+def test_encoder_none_takes_numbers_only(X, kind, convert):
+    frame = pd.DataFrame(X, columns=NAMES)
+    plain = kind(4, encoder=None, random_state=0).fit(X)
+    named = kind(4, encoder=None, random_state=0).fit(convert(frame))
+    np.testing.assert_array_equal(named.labels_, plain.labels_)
+    np.testing.assert_array_equal(named.predict(convert(frame)), named.labels_)
+    with pytest.raises(ValueError, match="'colour'"):
+        kind(2, encoder=None).fit(convert(make_mixed()[["count", "colour"]]))
+    with pytest.raises(ValueError, match="NaN"):
+        kind(2, encoder=None).fit(convert(make_mixed()[["count", "x"]]))
+
+
+def test_no_other_library_is_needed():
+    code = (
+        "import sys, numpy as np, polars as pl, pyarrow as pa\n"
+        "class NoPandas:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name.partition('.')[0] == 'pandas': raise ImportError(name)\n"
+        "sys.meta_path.insert(0, NoPandas())\n"
+        "from taxarbor import Taxarbor\n"
+        "columns = {'a': np.arange(40.0) % 7, 'o': ['x', 'y'] * 20}\n"
+        "for make in (pl.DataFrame, pa.table):\n"
+        "    model = Taxarbor(2, random_state=0).fit(make(columns))\n"
+        "    assert (model.predict(make(columns)) == model.labels_).all()\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_tables_that_are_refused(fit):
+    frame = pl.DataFrame({"a": [1.0, 2.0, 4.0]})
+    for bad in (frame.lazy(), nw.from_native(frame.lazy()), pa.chunked_array([[1.0, 2.0]])):
+        with pytest.raises((TypeError, ValueError)):
+            fit(bad)
+    twice = pa.table([pa.array([1.0, 2.0]), pa.array([2.0, 1.0])], names=["a", "a"])
+    with pytest.raises(ValueError, match="'a'"):
+        fit(twice)
+
+
+def test_other_names_at_predict(X, kind, fit, convert):
+    frame = pd.DataFrame(X, columns=NAMES)
+    model = fit(convert(frame))
+    others = (frame[NAMES[::-1]], frame.add_prefix("g"), frame[NAMES[:-1]])
+    for other in others:
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(convert(other))
+    with pytest.warns(UserWarning, match=f"feature names, but {kind.__name__} was"):
         model.predict(X)
-    told = f"X has feature names, but {kind.__name__} was fitted without"
-    with pytest.warns(UserWarning, match=told):
-        fit(X).predict(frame)
+    with pytest.warns(UserWarning, match=f"feature names, but {kind.__name__} was"):
+        fit(X).predict(convert(frame))
 
 
 def test_a_refit_forgets_the_names_and_a_failed_one_keeps_them(X, fit):
-    frame = as_pandas(X)
+    frame = pd.DataFrame(X, columns=NAMES)
     model = fit(frame)
     before = model.predict(frame)
-    with pytest.raises(ValueError, match="column 'b' of X holds infinity, first in row 1"):
+    with pytest.raises(ValueError, match="'b'"):
         model.fit(pd.DataFrame({"a": [1.0, 2.0], "b": [0.0, np.inf]}))
     assert model.feature_names_in_.tolist() == NAMES
     np.testing.assert_array_equal(model.predict(frame), before)
@@ -103,35 +175,16 @@ def test_a_refit_forgets_the_names_and_a_failed_one_keeps_them(X, fit):
     assert "feature_names_in_" not in vars(model)
 
 
-def test_mixed_types(kind, fit):
-    rng = np.random.default_rng(0)
-    columns = {
-        "whole": rng.integers(-3, 4, 90),
-        "small": rng.integers(0, 9, 90).astype(np.int8),
-        "yes": rng.random(90) < 0.5,
-        "single": rng.standard_normal(90).astype(np.float32),
-        "double": rng.standard_normal(90),
-    }
-    plain = fit(np.column_stack([column.astype(float) for column in columns.values()]))
-    for frame in (pd.DataFrame, pl.DataFrame):
-        model = fit(frame(columns))
-        np.testing.assert_array_equal(model.labels_, plain.labels_)
-        assert model.taxonomy_.tree.rules[0].dtype == np.float64
-        assert model.taxonomy_.feature_names == list(columns)
-        with pytest.raises(ValueError, match="could not convert string to float: 'red'"):
-            kind(2, encoder=None).fit(frame({"a": [1.0, 2.0, 3.0], "b": ["red", "x", "y"]}))
-
-
 def test_nullable_types(data, kind, fit):
     frame = pd.DataFrame(data["binary"].astype(int)).add_prefix("f")
     plain = to_json(fit(frame).taxonomy_)
-    for dtype in ("Int64", "Float64", "boolean"):
+    for dtype in NULLABLE:
         nullable = frame.astype(dtype)
         assert to_json(fit(nullable).taxonomy_) == plain
         nullable.iloc[3, 4] = pd.NA
-        with pytest.raises(ValueError, match=r"NaN|NA"):
+        with pytest.raises(ValueError, match="NaN"):
             kind(4, encoder=None).fit(nullable)
-        with pytest.warns(TableWarning, match=r"gaps in 1 of 12 columns .*, 0\.33 % \(see"):
+        with pytest.warns(TableWarning, match="missing values in 1 of 12 columns"):
             model = fit(nullable)
         assert model.taxonomy_.missing[0].tolist() == [1 / 300 * (j == 4) for j in range(12)]
         np.testing.assert_array_equal(model.predict(nullable), model.labels_)
@@ -141,7 +194,7 @@ def test_names_that_are_numbers(X, fit):
     model = fit(pd.DataFrame(X))
     assert "feature_names_in_" not in vars(model)
     assert model.taxonomy_.feature_names is None
-    with pytest.raises(TypeError, match=r"Feature names are only supported if all .* strings"):
+    with pytest.raises(TypeError):
         fit(pd.DataFrame(X, columns=[0, *NAMES[1:]]))
 
 
@@ -151,30 +204,5 @@ def test_names_in_a_printed_tree_and_through_a_pipeline(X, fit, kind):
     used = [animals.feature_names[j] for j in model.taxonomy_.tree.rules[0].features]
     assert any(name in model.taxonomy_.to_text() for name in used)
     scaler = StandardScaler().set_output(transform="pandas")
-    pipeline = make_pipeline(scaler, kind(4)).fit(as_pandas(X))
-    assert pipeline[-1].taxonomy_.feature_names == list(NAMES)
-
-
-@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
-def test_tables_of_arrow_and_narwhals_are_frames(fit):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(90, 3)), columns=["a", "b", "c"])
-    mixed = frame.assign(o=rng.choice(["red", "blue", "grey"], 90), n=rng.integers(0, 9, 90))
-    mixed.loc[:5, "o"] = None
-    for table in (frame, mixed):
-        want = fit(table)
-        arrow = pa.Table.from_pandas(table)
-        for other in (
-            arrow,
-            arrow.combine_chunks().to_batches()[0],
-            Stream(arrow),
-            *(nw.from_native(one) for one in (table, arrow, pl.from_pandas(table))),
-        ):
-            model = fit(other)
-            assert model.feature_names_in_.tolist() == table.columns.tolist()
-            np.testing.assert_array_equal(model.labels_, want.labels_)
-            np.testing.assert_array_equal(model.predict(other), want.predict(table))
-    with pytest.raises(TypeError, match=r"^X "):
-        fit(nw.from_native(pl.from_pandas(frame).lazy()))
-    with pytest.raises((TypeError, ValueError)):  # which one depends on pyarrow
-        fit(pa.chunked_array([[1.0, 2.0]]))
+    pipeline = make_pipeline(scaler, kind(4)).fit(pd.DataFrame(X, columns=NAMES))
+    assert [*pipeline[-1].taxonomy_.feature_names] == NAMES

@@ -1,38 +1,24 @@
-"""What users pass to estimators."""
+"""What users pass to estimators: errors name the parameter and what is wrong."""
 
 import itertools
 import math
 import pickle
-import re
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, TaxarborError
-from taxarbor.rows import as_rows
-from taxarbor.tables._checks import (
-    check_balance,
-    check_choice,
-    check_count,
-    check_jobs,
-    check_new_rows,
-    check_strength,
-)
-from taxarbor.tables._features import make_features
+from taxarbor.tables._checks import EXACT_REPEATS, MAX_REPEATS, count_repeats
 
 LAYOUTS = (np.asarray, sparse.csr_array)
-
-
-class Anything(BaseEstimator):
-    """An estimator in whose name data are checked."""
-
-    encoder = None
+MODELS = (Taxarbor, HMMC)
 
 
 @pytest.fixture(scope="module", name="X")
@@ -42,29 +28,24 @@ def cloud():
     return X
 
 
-def check(X):
-    return as_rows(make_features(Anything(), X).data)
-
-
-def refused(told, X, check=check, kind=InputError):
-    with pytest.raises(kind, match=told) as caught:
-        check(X)
+def refuse(X, kind=InputError, method=None):
+    """Check that a fit to plain numbers refuses a table; return the message."""
+    with pytest.raises(kind) as caught:
+        (method or Taxarbor(2, encoder=None).fit)(X)
     assert isinstance(caught.value, InputError)
+    return str(caught.value)
 
 
-# The errors themselves
-
-
-def test_an_error_names_the_parameter_in_the_words_of_who_asks():
+def test_an_error_names_the_parameter_as_the_caller_knows_it():
     error = InputError("must be at least 1, got 0", "n_clusters")
     assert str(error) == error.message() == "n_clusters must be at least 1, got 0"
     assert error.message({"n_clusters": "-k"}.get) == "-k must be at least 1, got 0"
     assert error.message({}.get) == str(error)
-    error = FileFormatError("a.csv has gaps", remedy=("; choose others with", "columns"))
-    assert str(error) == "a.csv has gaps; choose others with columns="
+    error = FileFormatError("a.csv is odd", remedy=("; choose others with", "columns"))
+    assert str(error) == "a.csv is odd; choose others with columns="
     told = error.message({"columns": "--columns"}.get)
-    assert told == "a.csv has gaps; choose others with --columns"
-    assert error.message({}.get) == "a.csv has gaps"
+    assert told == "a.csv is odd; choose others with --columns"
+    assert error.message({}.get) == "a.csv is odd"
     for kind in (InputError, InputTypeError, FileFormatError):
         assert issubclass(kind, TaxarborError)
         assert issubclass(kind, ValueError)
@@ -72,7 +53,7 @@ def test_an_error_names_the_parameter_in_the_words_of_who_asks():
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-# Rows that are refused
+# Rows
 
 
 def test_not_finite(X):
@@ -80,46 +61,32 @@ def test_not_finite(X):
     for layout, dtype, value in itertools.product(LAYOUTS, ("float64", "float32"), values):
         bad = X.astype(dtype)
         bad[3, 2] = value
-        refused("contains NaN" if math.isnan(value) else "contains infinity", layout(bad))
+        assert ("NaN" if math.isnan(value) else "infinity") in refuse(layout(bad))
     for missing in (None, math.nan):
         bad = X.astype(object)
         bad[3, 2] = missing
-        refused("contains NaN", bad)
+        assert "NaN" in refuse(bad)
 
 
 def test_no_rows_of_numbers():
-    for bad, told in (
-        (np.empty((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 2"),
-        (np.ones((1, 3)), r"1 sample\(s\) \(shape=\(1, 3\)\) while a minimum of 2"),
-        (np.empty((5, 0)), r"0 feature\(s\) \(shape=\(5, 0\)\) while a minimum of 1"),
-        ([], "Expected 2D array, got 1D array"),
-        (np.arange(5.0), "Expected 2D array, got 1D array"),
-        (pd.Series([1.0, 2.0]), "Expected a 2-dimensional container"),
-        (np.ones((2, 2, 2)), r"^X must have two dimensions, .* got shape \(2, 2, 2\)"),
-        ([[[1.0], [2.0]]], r"^X must have two dimensions, .* got shape \(1, 2, 1\)"),
-        (sparse.coo_array(np.ones(5)), r"^X must have two dimensions, .* got shape \(5,\)"),
-        (sparse.csr_array(np.ones(5)), r"^X must have two dimensions, .* got shape \(5,\)"),
-        (sparse.coo_array(np.ones((2, 2, 2))), r"^X must have two .* shape \(2, 2, 2\)"),
-        (3.0, "Expected 2D array, got scalar array"),
-        (None, "Expected 2D array, got scalar array"),
-        ([["a", "b"], ["c", "d"]], "could not convert string to float: 'a'"),
-        (np.array([["a", 1], ["b", 2]], dtype=object), "could not convert string .*'a'"),
-        (np.ones((3, 2)) * 1j, "Complex data not supported"),
-        (sparse.csr_array((1, 3)), "while a minimum of 2 is required by Anything"),
-        (sparse.csr_array((0, 3)), "while a minimum of 2 is required by Anything"),
-        ([[10**400, 1], [2, 3]], "X holds an integer that is too large for float64"),
+    for bad in (
+        *(np.empty((0, 3)), np.ones((1, 3)), np.empty((5, 0)), [], np.arange(5.0)),
+        *(pd.Series([1.0, 2.0]), np.ones((2, 2, 2)), [[[1.0], [2.0]]], 3.0, None),
+        *(sparse.coo_array(np.ones(5)), sparse.csr_array(np.ones(5))),
+        *(sparse.coo_array(np.ones((2, 2, 2))), sparse.csr_array((1, 3))),
+        *([["a", "b"], ["c", "d"]], np.array([["a", 1], ["b", 2]], dtype=object)),
+        *(np.ones((3, 2)) * 1j, sparse.csr_array((0, 3)), [[10**400, 1], [2, 3]]),
+        np.array([[{}], [{}]]),
     ):
-        refused(told, bad)
-    refused("must be a string or a real number", np.array([[{}], [{}]]), kind=TypeError)
+        refuse(bad)
 
 
-def test_columns_of_one_name(X):
-    """Whatever scikit-learn says of them: some versions fitted, or predicted, them."""
+def test_duplicate_names(X):
     fitted = Taxarbor(3, random_state=0).fit(X)
     for names in ("abba", (1, 2, 1, 2), ("a", "b", "c", "a")):
         bad = pd.DataFrame(X, columns=[*names])
-        for method in (check, fitted.fit, fitted.predict, fitted.predict_proba):
-            refused(f"^X has more than one column called {names[0]!r}", bad, method)
+        for method in (None, fitted.fit, fitted.predict, fitted.predict_proba):
+            assert repr(names[0]) in refuse(bad, method=method)
 
 
 def test_sparse_indices_that_point_outside(X):
@@ -131,53 +98,38 @@ def test_sparse_indices_that_point_outside(X):
     ):
         bad = layout(X)
         getattr(bad, part)[place] = value
-        refused("damaged sparse matrix", bad)
-        refused("damaged sparse matrix", bad, fitted.predict)
+        for method in (None, fitted.predict):
+            assert "damaged sparse matrix" in refuse(bad, method=method)
     for axis in (0, 1):
         bad = sparse.coo_array(X)
         bad.coords[axis][5] = 2 * 10**9
-        refused("damaged sparse matrix", bad)
-
-
-def test_out_of_range(X):
-    """Sums of powers must fit."""
-    for layout in LAYOUTS:
-        for dtype, scale, told in (
-            ("float64", 1e300, r"by about .e\+... in float64, .* divide it"),
-            ("float64", 1e75, r"by about .e\+7. in float64, .* divide it"),
-            ("float64", 1e-300, "by about .e-30. in float64, .* multiply it"),
-            ("float64", 1e-75, "by about .e-7. in float64, .* multiply it"),
-            ("float64", 1e-312, "in float64, .* multiply it"),
-            ("float32", 1e30, r"in float32, .* vary by 1e-15 to 1e\+15, .* divide"),
-            ("float32", 1e-30, "in float32, .* multiply it"),
-        ):
-            refused(f"^X varies .*{told}", layout((X * scale).astype(dtype)))
+        assert "damaged sparse matrix" in refuse(bad)
 
 
 # scikit-learn warns on its way: it sums the values to see whether they are finite.
 @pytest.mark.filterwarnings("ignore:invalid value|overflow:RuntimeWarning")
-def test_at_the_end_of_the_range(X):
-    for layout, dtype in itertools.product(LAYOUTS, ("float64", "float32")):
+def test_numbers_whose_powers_do_not_fit(X, tmp_path):
+    scales = {"float64": (1e300, 1e75, 1e-300, 1e-75, 1e-312), "float32": (1e30, 1e-30)}
+    for layout, dtype in itertools.product(LAYOUTS, scales):
+        for scale in scales[dtype]:
+            word = "divide" if scale > 1 else "multiply"
+            message = refuse(layout((X * scale).astype(dtype)))
+            assert dtype in message
+            assert word in message
         largest = (np.sign(X) * float(np.finfo(dtype).max)).astype(dtype)
-        refused(f"in {dtype}, .* divide it by a constant first", layout(largest))
-
-
-@pytest.mark.filterwarnings("ignore:invalid value|overflow:RuntimeWarning")
-def test_too_far_from_zero(X, tmp_path):
-    """A constant is enough: squares of the means must fit."""
+        assert "divide" in refuse(layout(largest))
     for dtype, far in (("float64", 1e300), ("float64", -1e200), ("float32", 1e30)):
         far_column = np.append(X, np.full((len(X), 1), far), axis=1).astype(dtype)
         for layout in LAYOUTS:
-            refused(r"^X has a column whose mean is about .*subtract", layout(far_column))
+            assert "subtract" in refuse(layout(far_column))
     np.save(tmp_path / "far.npy", far_column)
-    with pytest.raises(InputError, match=r"^X has a column whose mean is about"):
-        Taxarbor(3).fit(tmp_path / "far.npy")
+    assert "subtract" in refuse(tmp_path / "far.npy")
 
 
 def test_wide_range_is_fine(X):
     setting = {"balance": None, "random_state": 0}
     wide = (("float64", 220), ("float64", -220), ("float32", 43), ("float32", -43))
-    for (dtype, power), layout, method in itertools.product(wide, LAYOUTS, (Taxarbor, HMMC)):
+    for (dtype, power), layout, method in itertools.product(wide, LAYOUTS, MODELS):
         scaled = layout((X * 2.0**power).astype(dtype))
         model = method(5, **setting).fit(scaled)
         plain = method(5, **setting).fit(layout(X.astype(dtype)))
@@ -185,157 +137,106 @@ def test_wide_range_is_fine(X):
         np.testing.assert_array_equal(model.predict(scaled), model.labels_)
 
 
-# Rows that are taken
+def test_types_of_numbers_and_layouts(X):
+    def rule(table):
+        return Taxarbor(3, encoder=None, random_state=0).fit(table).taxonomy_.tree.rules[0]
 
-
-def test_types_of_numbers(X):
-    for dtype in ("float64", "float32"):
-        for layout in LAYOUTS:
-            assert check(layout(X.astype(dtype))).dtype == dtype
-    for dtype in (int, np.int8, np.uint16, bool, np.float16, np.longdouble, object):
-        values = np.abs(np.rint(X * 3)).astype(dtype)
-        rows = check(values)
-        assert rows.dtype == np.float64
-        np.testing.assert_array_equal(rows._X, values.astype(float))
-    for dtype in (int, bool):
-        assert check(sparse.csr_array(np.rint(X).astype(dtype))).dtype == np.float64
-    np.testing.assert_array_equal(check(X.tolist())._X, X)
-    assert np.shares_memory(check(X)._X, X)
-
-
-def test_other_sparse_formats_are_converted(X):
-    usual = check(sparse.csr_array(X))
+    for dtype, layout in itertools.product(("float64", "float32"), LAYOUTS):
+        assert rule(layout(X.astype(dtype))).dtype == dtype
+    whole = np.abs(np.rint(X * 3))
+    for dtype in (int, np.int8, np.uint16, np.longdouble, object):
+        assert rule(whole.astype(dtype)).dtype == np.float64
+        np.testing.assert_array_equal(rule(whole.astype(dtype)).weights, rule(whole).weights)
+    np.testing.assert_array_equal(rule(X.tolist()).weights, rule(X).weights)
+    csr = sparse.csr_array(X)
     for convert in (sparse.csc_array, sparse.coo_array, sparse.lil_array, sparse.csc_matrix):
-        rows = check(convert(X))
-        for part in ("data", "indices", "indptr"):
-            found, expected = getattr(rows._X, part), getattr(usual._X, part)
-            np.testing.assert_array_equal(found, expected)
-    # They are made canonical, and the original stays as it is.
-    values, columns, starts = [1.0, 2.0, 4.0, 8.0], [2, 0, 2, 1], [0, 3, 4]
-    X = sparse.csr_array((values, columns, starts), shape=(2, 3))
-    rows = check(X)
-    assert rows._X.data.tolist() == [2.0, 5.0, 8.0]
-    assert rows._X.indices.tolist() == [0, 2, 1]
-    assert (X.data.tolist(), X.indices.tolist(), X.indptr.tolist()) == (values, columns, starts)
+        np.testing.assert_array_equal(rule(convert(X)).weights, rule(csr).weights)
+    # Duplicate entries are summed, and the user's matrix stays as it is.
+    halves = sparse.csr_array(
+        (np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), X.shape
+    )
+    np.testing.assert_array_equal(rule(halves).weights, rule(csr).weights)
+    assert halves.nnz == 2 * csr.nnz
 
 
-def test_names_are_noted_when_told_to_and_forgotten(X):
-    estimator = Anything()
-    seen = make_features(estimator, pd.DataFrame(X, columns=list("abcd"))).seen
-    assert not vars(estimator)
-    assert seen.names == ["a", "b", "c", "d"]
-    vars(estimator).update(seen.attributes)
-    assert estimator.n_features_in_ == 4
-    assert estimator.feature_names_in_.tolist() == seen.names
-    seen = make_features(estimator, X).seen
-    assert seen.names is None
-    assert "feature_names_in_" not in seen.attributes
-
-
-# New rows
-
-
-@pytest.fixture
-def fitted(X):
-    estimator = Anything()
-    vars(estimator).update(make_features(estimator, X).seen.attributes)
-    return estimator
-
-
-def test_new_rows(fitted, X):
-    for layout, dtype in itertools.product(LAYOUTS, ("float64", "float32")):
-        new = check_new_rows(fitted, layout(X[:1].astype(dtype)))
-        assert (new.dtype, new.shape) == (dtype, (1, 4))
-    for bad, told in (
-        (np.ones((2, 3)), "X has 3 features, but Anything is expecting 4 features as input"),
-        (sparse.csr_array((2, 5)), "X has 5 features, but Anything is expecting 4 features"),
-        (np.ones((0, 4)), r"0 sample\(s\) \(shape=\(0, 4\)\) while a minimum of 1"),
-        (np.ones(4), "Expected 2D array, got 1D array"),
-        ([["a"] * 4], "could not convert string to float: 'a'"),
-        ([[10**400] * 4], "too large for float64"),
+def test_new_rows(X):
+    fitted = Taxarbor(2, encoder=None, random_state=0).fit(X)
+    for bad in (
+        *(np.ones((2, 3)), sparse.csr_array((2, 5)), np.ones((0, 4)), np.ones(4)),
+        *([["a"] * 4], [[10**400] * 4]),
     ):
-        refused(told, bad, lambda X: check_new_rows(fitted, X))
-
-
-def test_new_rows_of_models(X):
-    model = Taxarbor(2, random_state=0).fit(X.astype(np.float32))
-    with pytest.raises(ValueError, match="too large for float32"):
-        model.predict(X * 1e300)
+        refuse(bad, method=fitted.predict)
     with pytest.raises(NotFittedError):
         Taxarbor().predict(X)
-    for model in (Taxarbor(4, random_state=0), HMMC(4, random_state=0)):
-        model.fit(X)
+    single = Taxarbor(2, random_state=0).fit(X.astype(np.float32))
+    with pytest.raises(ValueError, match="float32"):
+        single.predict(X * 1e300)
+    for model in (Taxarbor(4, random_state=0).fit(X), HMMC(4, random_state=0).fit(X)):
         for scale, layout in itertools.product((1e300, 1e-320), LAYOUTS):
             assert set(model.predict(layout(X * scale))) <= set(range(4))
 
 
 # Parameters
 
-
-def test_count():
-    for value in (2, np.int64(2), np.uint8(2)):
-        count = check_count("n_init", value, least=1)
-        assert count == 2
-        assert type(count) is int
-    for value in (2.0, "2", None, True, np.True_, np.float64(2), [2], 2j):
-        with pytest.raises(TypeError, match="n_init must be an integer, got "):
-            check_count("n_init", value, least=1)
-    for value in (0, -1, np.int64(-5)):
-        with pytest.raises(InputError, match=f"n_init must be at least 1, got {value}"):
-            check_count("n_init", value, least=1)
-
-
-def test_strength():
-    for value in (0, 1, 0.5, np.float32(0.5), np.int32(3), Fraction(1, 2)):
-        strength = check_strength("alpha", value)
-        assert strength == value
-        assert type(strength) is float
-    for value in ("0.5", None, True, 1j, [0.5], np.array([0.5])):
-        with pytest.raises(TypeError, match="alpha must be a number, got "):
-            check_strength("alpha", value)
-    for value in (-1, -1e-300, math.nan, math.inf, -math.inf, np.float32("nan")):
-        told = f"alpha must be finite and not negative, got {value}"
-        with pytest.raises(InputError, match=told):
-            check_strength("alpha", value)
-    for value in (10**400, 10**5000, Fraction(10**400)):
-        with pytest.raises(InputError, match=r"^alpha must be less than 1.8e\+308$"):
-            check_strength("alpha", value)
-
-
-def test_jobs():
-    for value in (None, 1, 2, np.int64(2)):
-        assert check_jobs(value) == (value or 1)
-    assert check_jobs(-1) >= 1
-    for value in ("2", 1.5, True, [2]):
-        with pytest.raises(TypeError, match="n_jobs must be an integer or None, got "):
-            check_jobs(value)
-    with pytest.raises(InputError, match="n_jobs must not be 0"):
-        check_jobs(0)
-
-
-def test_choice():
-    assert check_choice("units", "raw", ("relative", "raw")) is None
-    for value in ("cm", "RAW", "", None, 3, ["raw"], ("raw",)):
-        told = re.escape(f"units must be one of 'relative', 'raw'; got {value!r}")
-        with pytest.raises(InputError, match=told):
-            check_choice("units", value, ("relative", "raw"))
-
-
-def test_balance():
-    for value, expected in (
-        *((None, (0.0, 3.0)), (0, (0.0, 2.0)), (0.25, (0.25, 1.75)), (1, (1.0, 1.0))),
-        *(((0.9, 1.1), (0.9, 1.1)), ([0.5, 3], (0.5, 3.0)), ((0, 1), (0.0, 1.0))),
-        (np.float32(0.5), (0.5, 1.5)),
-    ):
-        assert check_balance(value, 3) == expected
-    infeasible = (
+BAD_TYPES = {
+    "n_init": (2.0, "2", None, True, np.True_, np.float64(2), [2], 2j),
+    "alpha": ("0.5", None, True, 1j, [0.5], np.array([0.5])),
+    "n_jobs": ("2", 1.5, True, [2]),
+}
+BAD_VALUES = {
+    "n_init": (0, -1, np.int64(-5)),
+    "alpha": (
+        *(-1, -1e-300, math.nan, math.inf, -math.inf, np.float32("nan")),
+        *(10**400, 10**5000, Fraction(10**400)),
+    ),
+    "n_jobs": (0,),
+    "units": ("cm", "RAW", "", None, 3, ["raw"], ("raw",)),
+    "balance": (
         *((1.2, 1.5), (0.5, 0.8), -0.1, 1.5, math.nan, math.inf, (0.5, math.nan), (-1, 1)),
         *((1, 0), "x", (0.9,), (0.9, 1.0, 1.1), ("a", "b"), True, {}, 1j, 10**400),
-    )
-    told = r"balance must be .*between 0 and 1.* pair \(low, high\) .*got "
-    for value in infeasible:
-        with pytest.raises(InputError, match=told) as error:
-            check_balance(value, 2)
-        assert repr(value) in str(error.value)
-    with pytest.raises(InputError, match="got a int"):
-        check_balance(10**5000, 2)
+    ),
+}
+
+
+def test_parameters_that_are_refused(X):
+    for kind, cases in ((InputTypeError, BAD_TYPES), (InputError, BAD_VALUES)):
+        for name, values in cases.items():
+            for value in values:
+                with pytest.raises(kind) as caught:
+                    HMMC(2, **{name: value}).fit(X)
+                assert caught.value.parameter == name
+
+
+def test_parameters_that_are_accepted(X):
+    accepted = {
+        "n_init": (1, np.int64(1), np.uint8(1)),
+        "alpha": (0, 0.003, np.float32(0.003), Fraction(3, 1000)),
+        "n_jobs": (None, 1, np.int64(1), -1),
+        "balance": (None, 0, 0.25, 1, (0.9, 1.1), [0.5, 2], (0, 1), np.float32(0.5)),
+    }
+    for name, values in accepted.items():
+        for value in values:
+            assert HMMC(2, random_state=0, **{name: value}).fit(X).labels_.max() == 1
+
+
+# Weights
+
+
+@given(st.lists(st.just(0.0) | st.floats(1e-6, 1e6), min_size=2, max_size=50).filter(any))
+def test_each_row_is_within_one_copy_of_its_share(values):
+    weights = np.array(values)
+    repeats = count_repeats(weights)
+    assert (repeats[weights == 0] == 0).all()
+    due = weights * (repeats.sum() / weights.sum())
+    assert np.abs(repeats - due).max() < 1 + 1e-6
+
+
+def test_integer_weights_are_exact_until_they_are_large():
+    few = np.array([3.0, 0.0, EXACT_REPEATS[1] - 4, 1.0])
+    np.testing.assert_array_equal(count_repeats(few), few)
+    assert count_repeats(few + few[::-1]).sum() == 4 * MAX_REPEATS[0]
+    large = np.random.default_rng(0).uniform(size=20_000)
+    assert count_repeats(large).sum() == 20_000
+    in_turns = np.tile([0.5, 0.5, 1.9], 8000)
+    repeats = count_repeats(in_turns).reshape(-1, 3).mean(axis=0)
+    np.testing.assert_allclose(repeats, in_turns[:3] / in_turns.mean(), rtol=0.05)

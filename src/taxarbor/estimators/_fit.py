@@ -19,10 +19,9 @@ from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
 from taxarbor.tables import TableEncoder
-from taxarbor.tables._checks import check_jobs, check_range
-from taxarbor.tables._encoding import Encoding, Expanded
-from taxarbor.tables._features import Features, make_features
-from taxarbor.tables._weights import repeats_of
+from taxarbor.tables._checks import check_jobs, check_range, count_repeats
+from taxarbor.tables._encoder import Features, make_features
+from taxarbor.tables._encoding import Encoding, FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import decode, drop_rows, regroup, resize
 from taxarbor.taxonomy._noise import OutlierScorer, RouteBlock, fit_noise_model
@@ -89,7 +88,7 @@ class TrainingRows:
             weights = np.where(features.empty, 0.0, 1.0 if weights is None else weights)
         repeats, per_row = None, n / sample.n_rows
         if weights is not None:
-            repeats = repeats_of(weights)
+            repeats = count_repeats(weights)
             with np.errstate(over="ignore"):
                 per_row = float(repeats.sum() / weights.sum())
             n = int(np.count_nonzero(repeats))
@@ -147,7 +146,7 @@ class TrainingRows:
         given = np.ones(len(self.repeats)) if weights is None else weights
         return np.where(self.repeats > 0, given, 0.0)
 
-    def decode(self, tree: Tree, estimator: Any) -> tuple[Taxonomy, Expanded]:
+    def decode(self, tree: Tree, estimator: Any) -> tuple[Taxonomy, FeatureRows]:
         """Return a tree as a taxonomy in the user's units, and the sample in these."""
         encoding, names = self.features.encoding, self.features.seen.names
         parameters = _list_parameters(estimator)
@@ -160,11 +159,11 @@ class TrainingRows:
             taxonomy = decode(taxonomy, encoding)
         return taxonomy, expand(self.sample.table, taxonomy)
 
-    def describe(self, taxonomy: Taxonomy, rows: Expanded, labels: IndexArray) -> Taxonomy:
+    def describe(self, taxonomy: Taxonomy, rows: FeatureRows, labels: IndexArray) -> Taxonomy:
         """Return the taxonomy with statistics of its nodes, given the leaves of the sample."""
         taxonomy = add_means(taxonomy, rows.data, labels, self.repeats)
         if taxonomy.encoding is not None:
-            missing = share_missing(taxonomy.tree, rows.gaps, labels, self.repeats)
+            missing = share_missing(taxonomy.tree, rows.missing, labels, self.repeats)
             return replace(taxonomy, missing=missing)
         data = as_rows(rows.data, center=np.zeros(rows.data.shape[1]))
         if self.repeats is not None:
@@ -172,7 +171,7 @@ class TrainingRows:
         return replace(taxonomy, two_values=find_two_values(data))
 
     def fit_noise_model(
-        self, taxonomy: Taxonomy, rows: Expanded, labels: IndexArray, noise: float = 0.0
+        self, taxonomy: Taxonomy, rows: FeatureRows, labels: IndexArray, noise: float = 0.0
     ) -> OutlierScorer:
         """Return the outlier scores of the sample's clusters, with a limit for noise."""
         encoding = self.features.encoding

@@ -33,7 +33,7 @@ from taxarbor.tables._checks import (
     check_strength,
     check_weights,
 )
-from taxarbor.tables._encoding import Expanded
+from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import resize, round_thresholds
 from taxarbor.taxonomy._noise import OutlierScorer
@@ -364,7 +364,7 @@ def _find_tree(
 
 
 def _describe(
-    taxonomy: Taxonomy, training: TrainingRows, rows: Expanded, noise: float
+    taxonomy: Taxonomy, training: TrainingRows, rows: FeatureRows, noise: float
 ) -> tuple[Taxonomy, OutlierScorer]:
     """Return the taxonomy with rounded thresholds, statistics of the sample and noise."""
     labels = place_rows(taxonomy.tree, rows.data).astype(np.intp)

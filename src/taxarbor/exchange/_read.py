@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from taxarbor._errors import InputError
-from taxarbor._frames import is_gap
+from taxarbor._frames import is_missing
 from taxarbor._types import Array, IndexArray
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
@@ -164,7 +164,7 @@ def _codes(labels: ArrayLike) -> IndexArray:
     try:
         # Only the distinct ones are compared, as that is slow.
         distinct = dict.fromkeys(listed := array.tolist())
-        if any(is_gap(label) and not isinstance(label, str) for label in distinct):
+        if any(is_missing(label) and not isinstance(label, str) for label in distinct):
             raise InputError("labels must not be missing, got None or NaN")
         code = {label: i for i, label in enumerate(sorted(distinct))}
     except TypeError as error:

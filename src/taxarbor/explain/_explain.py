@@ -21,7 +21,7 @@ from taxarbor.explain._input import (
 )
 from taxarbor.explain._margins import least_margins, measure_margins
 from taxarbor.sources import open_source
-from taxarbor.tables._encoding import Expanded
+from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._edit import drop_rows, regroup
 from taxarbor.taxonomy._reasons import find_two_values
@@ -104,7 +104,7 @@ def explain(
     columns = taxonomy.feature_names
     if taxonomy.encoding is None:
         columns = column_labels(X) or columns
-        if rows.gaps is not None:
+        if rows.missing is not None:
             raise InputError("X holds NaN, and the rows that the tree was grown on had none")
     if sample is None:
         check_n_rows(taxonomy.tree, rows.data.shape[0])
@@ -128,7 +128,7 @@ def explain(
     assert table.rows is not None
     margins, units = measure_margins(taxonomy.tree, table.rows, weights)
     least = least_margins(taxonomy.tree, margins)
-    if sample is None and not isinstance(X, Expanded):
+    if sample is None and not isinstance(X, FeatureRows):
         warn_of_order(given.tree, least)
     reasons = [taxonomy.reasons(node, N_REASONS) for node in range(taxonomy.tree.n_nodes)]
     notes = () if sample is None else (SAMPLED.format(len(numbers), n_rows),)
@@ -205,7 +205,7 @@ class Sample(NamedTuple):
 
 def draw_rows(taxonomy: Taxonomy, X: Any) -> tuple[Any, Sample | None]:
     """Return rows in memory as they are, and a sample of others, if there are many."""
-    source, tree = None if isinstance(X, Expanded) else open_source(X), taxonomy.tree
+    source, tree = None if isinstance(X, FeatureRows) else open_source(X), taxonomy.tree
     if source is None or source.in_memory:
         return X, None
     drawn = source.sample(max(MIN_SAMPLE_ROWS, SAMPLE_ROWS_PER_LEAF * tree.n_leaves), seed=0)

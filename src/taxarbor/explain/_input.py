@@ -11,7 +11,7 @@ from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._types import Array, IndexArray
 from taxarbor.metrics._classes import NO_LABEL, encode_labels, name_of
 from taxarbor.rows import Rows, as_rows
-from taxarbor.tables._encoding import Expanded
+from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._reasons import Category
 
@@ -38,7 +38,7 @@ class FeatureTable:
     column_of: IndexArray
 
     @classmethod
-    def of(cls, taxonomy: Taxonomy, rows: Expanded) -> Self:
+    def of(cls, taxonomy: Taxonomy, rows: FeatureRows) -> Self:
         """Return expanded rows of a taxonomy."""
         data, gaps = rows
         gaps = gaps if gaps is None or isinstance(gaps, np.ndarray) else gaps.tocsr()

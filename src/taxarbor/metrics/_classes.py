@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, some
-from taxarbor._frames import is_gap
+from taxarbor._frames import is_missing
 from taxarbor._types import IndexArray, set_frozen
 
 NO_LABEL = "(no label)"
@@ -48,7 +48,7 @@ def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[object, 
     classes: list[object] = []
     for label in code_of:
         name = name_of(label)
-        if is_gap(name if isinstance(label, bytes) else label):
+        if is_missing(name if isinstance(label, bytes) else label):
             continue
         if name not in number:
             number[name] = len(classes)

@@ -14,7 +14,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.explain._explanation import EXAMPLES
 from taxarbor.explain._input import count_rows, row_width
-from taxarbor.tables._encoding import Column, Encoding, Expanded
+from taxarbor.tables._encoding import Column, Encoding, FeatureRows
 from taxarbor.taxonomy import Stability
 from taxarbor.taxonomy._text import describe_decision
 
@@ -410,7 +410,7 @@ def _pack_probabilities(explanation: Explanation) -> str | None:
     step = max(1, BLOCK_SIZE // max(int(row_width(data)), tree.n_nodes))
     for first in range(0, tree.n_rows, step):
         part = slice(first, first + step)
-        P = taxonomy.node_proba(taxonomy.predict_proba(Expanded(data[part], None)))
+        P = taxonomy.node_proba(taxonomy.predict_proba(FeatureRows(data[part], None)))
         on_path = np.take_along_axis(P, paths[tree.labels[part]], axis=1)
         hundredths[part] = np.clip(100.0 * on_path, 0.0, 100.0).round()
     levels = [

@@ -1,7 +1,7 @@
 """Rows of Dask arrays and frames, by whatever scheduler is the current one.
 
 A fit is two rounds of ordinary tasks: partitions give their sampled rows, and are routed.
-Tasks are pure functions of a partition, so Dask's own retries make up for a lost worker.
+Tasks are pure functions of a partition, so Dask's retries make up for a lost worker.
 """
 
 import pickle
@@ -16,13 +16,12 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from taxarbor._errors import ClusterError, InputError, InputTypeError, missing_extra, named_by
-from taxarbor._frames import library_of
+from taxarbor._frames import is_frame, take_rows
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._local import Reader, add_vectors, take_rows
-from taxarbor.sources._sample import Sample, draw_rows
+from taxarbor.sources._local import Reader, Sample, add_vectors, draw_rows
 
 FAN_IN = 8
-"""Values that one task adds up."""
+"""Values that one task sums."""
 
 
 @final
@@ -65,7 +64,8 @@ class DaskSource:
             sizes = self._X.chunks[0]
         else:
             some = self._X if self.names is None else self._X[self._X.columns[:1]]
-            sizes = _compute([_delay(_count)(part) for part in _parts_of(some)])
+            parts = _find_parts(some, is_frame=self.names is not None)
+            sizes = _compute([_delay(_count)(part) for part in parts])
         bounds = np.cumsum([0, *sizes], dtype=np.intp)
         if not bounds[-1]:
             raise InputError("has no rows; all of its partitions are empty", "X")
@@ -82,7 +82,7 @@ class DaskSource:
         edges = np.searchsorted(rows, self.bounds).tolist()
         tasks = [
             _delay(_take)(part, check, _Packed(rows[edges[k] : edges[k + 1]] - check.first))
-            for k, (part, check) in enumerate(self._checked_parts())
+            for k, (part, check) in enumerate(self._parts())
             if edges[k] < edges[k + 1]
         ]
         sample = Sample(_stack(_compute(tasks)), rows, counts, self.n_rows)
@@ -103,7 +103,7 @@ class DaskSource:
         import dask
         import dask.array as da
 
-        parts = [(part, check) for part, check in self._checked_parts() if check.n_rows]
+        parts = [(part, check) for part, check in self._parts() if check.n_rows]
         shared = _delay(_Packed(work), traverse=False)
         with _cluster_errors():
             results = dask.persist(*(_delay(_route)(*part, shared) for part in parts))
@@ -134,8 +134,8 @@ class DaskSource:
         """Return a lazy array; its chunks are known where those of X are."""
         import dask.array as da
 
-        parts, is_frame = _parts_of(self._X), self.names is not None
-        sizes = [np.nan] * len(parts) if is_frame else self._X.chunks[0]
+        parts = _find_parts(self._X, is_frame=self.names is not None)
+        sizes = self._X.chunks[0] if self.names is None else [np.nan] * len(parts)
         width = () if n_columns is None else (n_columns,)
         shared = _delay(_Packed((work, np.empty((0, *width), dtype))), traverse=False)
         blocks = [
@@ -144,9 +144,9 @@ class DaskSource:
         ]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
-    def _checked_parts(self) -> Iterator[tuple[Any, "_Check"]]:
+    def _parts(self) -> Iterator[tuple[Any, "_Check"]]:
         """Yield each partition, and what it must be."""
-        for k, part in enumerate(_parts_of(self._X)):
+        for k, part in enumerate(_find_parts(self._X, is_frame=self.names is not None)):
             first, last = self.bounds[k : k + 2].tolist()
             yield part, self._check(k, first, last - first)
 
@@ -155,11 +155,6 @@ class DaskSource:
             return _Check(f"partition {k} of X", first, n_rows, tuple(self.names))
         expected = self.n_columns, self._X.dtype
         return _Check(f"block {k} of X", first, n_rows, expected)
-
-
-def is_dask(X: Any) -> bool:
-    """Say whether something is a collection of Dask."""
-    return library_of(X) in ("dask", "dask_expr")
 
 
 def _check_chunks(X: Any) -> None:
@@ -171,15 +166,15 @@ def _check_chunks(X: Any) -> None:
         message = f"has {X.numblocks[1]} chunks along its columns; a row must lie in one chunk"
         raise InputError(f"{message}: X.rechunk({{1: -1}})", "X")
     if np.isnan(X.shape[1]):
-        message = "does not know how many columns it has; give X.compute_chunk_sizes()"
+        message = "has an unknown number of columns; give X.compute_chunk_sizes()"
         raise InputError(message, "X")
     if X.dtype.kind not in "biuf":
         raise InputTypeError(f"must hold numbers, got {X.dtype}; X.astype(float)", "X")
 
 
-def _parts_of(X: Any) -> list[Any]:
+def _find_parts(X: Any, *, is_frame: bool) -> list[Any]:
     """Return the tasks that make the partitions of a collection."""
-    if hasattr(X, "simplify"):  # a frame, of which optimising may read several parts as one
+    if is_frame:  # of which optimising may read several parts as one
         return list(X.simplify().to_delayed(optimize_graph=False))
     return list(X.to_delayed().ravel())
 
@@ -192,7 +187,7 @@ def _delay(call: Any, *, traverse: bool = True) -> Any:
 
 @final
 class _Check:
-    """What a partition must be: its rows, and its columns or the number and type of them."""
+    """The expected rows of a partition, and its column names, or their number and type."""
 
     def __init__(
         self, title: str, first: int, n_rows: int | None, expected: tuple[Any, ...]
@@ -201,7 +196,7 @@ class _Check:
 
     def __call__(self, part: Any) -> Any:
         """Return a partition as kernels take it, or raise InputError that names it."""
-        if hasattr(part, "columns"):
+        if is_frame(part):
             given = tuple(str(name) for name in part.columns)
             if given != self.expected:
                 wrong = [name for name in self.expected if name not in given] or given
@@ -240,12 +235,13 @@ def _unpack(data: bytes) -> _Packed:
 
 def _align(part: Any) -> Any:
     """Return an array or a CSR array whose numbers begin where kernels expect them."""
-    if not hasattr(part, "tocsr"):
+    if not sparse.issparse(part):
         return np.require(part, requirements="A")
-    part = part.tocsr()
-    cells = (part.data, part.indices, part.indptr)
+    matrix: Any = part
+    matrix = matrix.tocsr()
+    cells = (matrix.data, matrix.indices, matrix.indptr)
     return sparse.csr_array(
-        tuple(np.require(one, requirements="A") for one in cells), shape=part.shape
+        tuple(np.require(array, requirements="A") for array in cells), shape=matrix.shape
     )
 
 
@@ -287,7 +283,7 @@ def _stack(tables: Sequence[Any]) -> Any:
         return tables[0]
     if sparse.issparse(tables[0]):
         return sparse.vstack(tables, format="csr")
-    if not hasattr(tables[0], "iloc"):
+    if not is_frame(tables[0]):
         return np.concatenate(tables)
     from dask.dataframe.dispatch import concat  # unites categories
 

@@ -1,4 +1,12 @@
-"""Rows in the memory or in the files of this machine."""
+"""Rows in the memory or in the files of this machine, and the sample of them.
+
+The key of row i is a hash of (seed, i), and the sample is the n rows with the lowest keys. It
+depends on nothing else, so memory, files, any chunks and any number of workers give the same.
+
+With weights the key is an exponential variable of rate w_i, ``-log(1 - u_i) / w_i`` with u_i
+the hash as a fraction (Efraimidis and Spirakis 2006). Given tau, the (n + 1)-th lowest key, row
+i is drawn with probability ``1 - exp(-w_i tau)``; a sampled row counts for its weight over it.
+"""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -7,25 +15,60 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, final
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from taxarbor import native
 from taxarbor._errors import InputError, InputTypeError, named_by
-from taxarbor._frames import as_vectors, column_names
+from taxarbor._frames import as_vectors, column_names, is_frame, take_rows
+from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._arrays import ArrayReader
+from taxarbor.sources._file import Block
+from taxarbor.sources._matrices import ArrayReader
 from taxarbor.sources._parquet import ParquetReader
-from taxarbor.sources._reader import Block
-from taxarbor.sources._sample import Sample, draw_rows
 
 FRAME_ROWS = 100_000
 """Rows of a data frame that are encoded at a time."""
+HASHED_ROWS = 1 << 20
+"""Rows that are hashed at a time."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Rows of a source in memory.
+
+    Attributes
+    ----------
+    table : array, CSR matrix or data frame
+        The sampled rows in the units of the source and in its order; the object itself where
+        it is in memory and all of its rows are sampled.
+    rows : int array of shape (n_sampled,)
+        Their row numbers, ascending.
+    weights : float array of shape (n_sampled,) or None
+        Weight of each row; the sum is that of the weights of all rows. None where no
+        weights were given: all rows count the same.
+    n_rows : int
+        Rows of the source.
+    embedding : float array of shape (n_sampled, n_dimensions) or None
+        The vectors in which likeness is measured; None: it is measured in the features.
+    embedding_column : str or None
+        The column of the table that they are in.
+    """
+
+    table: Any
+    rows: IndexArray
+    weights: Array | None
+    n_rows: int
+    embedding: Array | None = None
+    embedding_column: str | None = None
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """A table in memory: one block, the object itself, but for frames, which are encoded."""
+    """A table in memory: one block, the object itself; frames are encoded by parts."""
 
     table: Any
     n_rows: int
@@ -35,10 +78,10 @@ class Memory:
 
     def blocks(self, *, use_threads: bool) -> Iterator[Block]:
         """Yield the table, or rows of a frame."""
-        step = FRAME_ROWS if hasattr(self.table, "iloc") else max(self.n_rows, 1)
+        step = FRAME_ROWS if is_frame(self.table) else max(self.n_rows, 1)
         for first in range(0, max(self.n_rows, 1), step):
             rows = slice(first, min(first + step, self.n_rows))
-            part = self.table if step >= self.n_rows else self.table.iloc[rows]
+            part = self.table if step >= self.n_rows else take_rows(self.table, rows)
             yield Block(None, rows, lambda part=part: part)  # type: ignore[misc]
 
     def take(self, rows: IndexArray) -> Any:
@@ -57,7 +100,7 @@ class LocalSource:
 
     reader: Reader
     embedding: str | Reader | None = None
-    """Where vectors of the rows are: in a column, or in rows of their own."""
+    """The column with the vectors of the rows, or a reader of them."""
 
     @property
     def n_rows(self) -> int:
@@ -151,7 +194,7 @@ class LocalSource:
         return self.route(route, (dtype,), n_threads=n_threads)[0][0]
 
     def _map(self, call: Callable[[Block], Any], n_threads: int) -> Iterator[tuple[Block, Any]]:
-        """Yield each block and what is called makes of it, in order; few wait in memory."""
+        """Yield each block and the result of the call, in order; few wait in memory."""
         blocks = self.reader.blocks(use_threads=n_threads > 1)
         if n_threads == 1 or self.in_memory:
             for block in blocks:
@@ -190,25 +233,18 @@ def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
     if embedding is None:
         return sample
     column = embedding if isinstance(embedding, str) else None
-    reader: Any = embedding
-    cells = reader.take(sample.rows) if column is None else sample.table[column]
+    if isinstance(embedding, str):
+        cells = nw.from_native(sample.table, eager_only=True).get_column(embedding)
+    else:
+        cells = embedding.take(sample.rows)
     vectors = as_vectors(cells, column, parameter="embedding", rows=sample.rows)
     return replace(sample, embedding=vectors, embedding_column=column)
-
-
-def take_rows(table: Any, rows: IndexArray) -> Any:
-    """Return rows of a table in memory, of the same type but for lists and odd formats."""
-    if hasattr(table, "iloc"):
-        return table.iloc[rows]
-    if hasattr(table, "tocsr"):
-        return table.tocsr()[rows]  # which is the table itself where it is CSR
-    return (table if hasattr(table, "shape") else np.asarray(table))[rows]
 
 
 def open_memory(X: Any) -> LocalSource:
     """Return an array-like, a sparse matrix or a frame as a source; cells are not read."""
     try:
-        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        shape = np.asarray(X).shape if getattr(X, "shape", None) is None else X.shape
         n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
     except (TypeError, IndexError):
         message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
@@ -216,3 +252,79 @@ def open_memory(X: Any) -> LocalSource:
     except ValueError as error:  # rows of different lengths
         raise InputError(f"is no table: {error}", "X") from error
     return LocalSource(Memory(X, n_rows, n_columns, column_names(X)))
+
+
+def draw_rows(
+    n_rows: int, n: int, seed: int, weights: Array | None = None
+) -> tuple[IndexArray, Array | None]:
+    """Return the row numbers of a sample, and what each row counts for.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows there are.
+    n : int
+        Rows to draw; all are taken if there are no more.
+    seed : int
+        Another seed draws other rows.
+    weights : array of shape (n_rows,), optional
+        How much each row counts, at least 0. Rows of weight 0 are never drawn.
+
+    Examples
+    --------
+    >>> rows, weights = draw_rows(1_000_000, 3, seed=0)
+    >>> rows.shape, weights is None
+    ((3,), True)
+    >>> draw_rows(3, 10, seed=0, weights=np.array([2.0, 0.0, 1.0]))
+    (array([0, 2]), array([2., 1.]))
+    """
+    if weights is None:
+        if n_rows <= n:
+            return np.arange(n_rows), None
+        rows, _ = _lowest(n_rows, n, node_seed(seed, ()), None)
+        return np.sort(rows), None
+    weights = np.asarray(weights)
+    if np.count_nonzero(weights) <= n:
+        rows = np.flatnonzero(weights)
+        return rows, weights[rows].astype(np.float64)
+    rows, keys = _lowest(n_rows, n + 1, node_seed(seed, ()), weights)
+    rows = np.sort(rows[:n])
+    drawn = weights[rows].astype(np.float64)
+    with np.errstate(over="ignore"):
+        chance = np.maximum(-np.expm1(-drawn * keys[n]), np.finfo(np.float64).tiny)
+    counts = drawn / chance
+    return rows, counts * (weights.sum(dtype=np.float64) / counts.sum())
+
+
+def _lowest(
+    n_rows: int, n: int, seed: int, weights: Array | None
+) -> tuple[IndexArray, NDArray[Any]]:
+    """Return the n rows with the lowest keys, by key, and these keys."""
+    rows = np.empty(0, dtype=np.intp)
+    hashes = np.empty(0, dtype=np.uint64)
+    keys: NDArray[Any] = np.empty(0, dtype=np.float64 if weights is not None else np.uint64)
+    low: Any
+    bound: Any = None
+    for first in range(0, n_rows, HASHED_ROWS):
+        numbers = np.arange(first, min(first + HASHED_ROWS, n_rows))
+        if weights is not None:
+            numbers = numbers[weights[numbers] > 0]
+        new_hashes: NDArray[Any] = native.hashes(seed, numbers)
+        new = new_hashes if weights is None else _exponential(new_hashes, weights[numbers])
+        low = slice(None) if bound is None else np.flatnonzero(new <= bound)
+        rows = np.append(rows, numbers[low])
+        hashes, keys = np.append(hashes, new_hashes[low]), np.append(keys, new[low])
+        if len(rows) >= 2 * n or first + HASHED_ROWS >= n_rows:
+            bound = np.partition(keys, n - 1)[n - 1]
+            low = np.flatnonzero(keys <= bound)
+            rows, hashes, keys = rows[low], hashes[low], keys[low]
+    order = np.lexsort((hashes, keys))[:n]  # keys may be equal where hashes are not
+    return rows[order], keys[order]
+
+
+def _exponential(hashes: NDArray[np.uint64], weights: Array) -> NDArray[np.float64]:
+    """Return the key of each row."""
+    u = np.minimum((hashes + 0.5) / 2.0**64, 1.0 - 2.0**-53)
+    with np.errstate(over="ignore"):
+        keys: NDArray[np.float64] = -np.log1p(-u) / weights
+    return keys

@@ -13,13 +13,21 @@ import numpy as np
 from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
-from taxarbor._frames import as_frame, as_vectors, is_anndata
-from taxarbor.sources._arrays import ArrayReader, choose_columns, open_memmap, open_npy
-from taxarbor.sources._dask import DaskSource, is_dask
-from taxarbor.sources._h5ad import H5adMatrix, list_obsm, make_unique, open_h5ad, open_obsm
+from taxarbor._frames import as_frame, as_vectors, is_anndata, is_dask
+from taxarbor.sources._dask import DaskSource
+from taxarbor.sources._file import File, base_name, list_names
 from taxarbor.sources._local import LocalSource, Memory, Reader, open_memory
+from taxarbor.sources._matrices import (
+    ArrayReader,
+    H5adMatrix,
+    list_obsm,
+    make_unique,
+    open_h5ad,
+    open_memmap,
+    open_npy,
+    open_obsm,
+)
 from taxarbor.sources._parquet import SUFFIXES, ParquetReader, open_dataset, open_parquet
-from taxarbor.sources._reader import base_name, list_names
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
 
@@ -89,7 +97,7 @@ def open_source(
 def _open(X: Any) -> Source:
     if is_dask(X):
         return DaskSource.open(X)
-    if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X._mmap is not None:  # type: ignore[attr-defined]
+    if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X.filename is not None:
         return LocalSource(ArrayReader(open_memmap(X)))
     ds = sys.modules.get("pyarrow.dataset")
     if ds is not None and isinstance(X, ds.Dataset):
@@ -122,21 +130,20 @@ def _open_path(
     if Path(path).is_dir():
         raise InputError(f"{name} is a folder; give a file in it")
     if format == "npy":
-        return choose_columns(open_npy(path), None, columns)
-    return choose_columns(*open_h5ad(path), columns)
+        return ArrayReader.open(open_npy(path), None, columns)
+    return ArrayReader.open(*open_h5ad(path), columns)
 
 
 def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
     """Return the column that holds the vectors of a source's rows, or a reader of them."""
     if isinstance(embedding, str):
-        stored: Any = getattr(getattr(source, "reader", None), "stored", None)
-        is_h5ad, known = isinstance(stored, H5adMatrix), source.names or []
-        if is_h5ad or is_anndata(X):
-            known = list_obsm(stored.file) if is_h5ad else [*X.obsm]
+        file, known = _find_h5ad(source), source.names or []
+        if file is not None or is_anndata(X):
+            known = [*X.obsm] if file is None else list_obsm(file)
         if embedding in known and is_anndata(X):
             return _open_vectors(X.obsm[embedding])
         if embedding in known:
-            return ArrayReader(open_obsm(stored.file, embedding)) if is_h5ad else embedding
+            return embedding if file is None else ArrayReader(open_obsm(file, embedding))
         if not (embedding.endswith(".npy") and Path(embedding).is_file()):
             problem = f"is {embedding!r}, which is neither in X nor a .npy file"
             remedy = f"name one of {list_names(known)}" if known else "pass an array"
@@ -148,8 +155,15 @@ def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
     return _open_vectors(embedding)
 
 
+def _find_h5ad(source: Source) -> File | None:
+    """Return the h5ad file that a source reads, None for all others."""
+    reader = source.reader if isinstance(source, LocalSource) else None
+    stored = reader.stored if isinstance(reader, ArrayReader) else None
+    return stored.file if isinstance(stored, H5adMatrix) else None
+
+
 def _open_vectors(embedding: Any) -> Memory:
-    """Return vectors in memory, or raise InputError for what is no matrix of numbers."""
+    """Return vectors in memory, or raise InputError unless they are a matrix of numbers."""
     if is_dask(embedding) or issparse(embedding):
         kind = "sparse" if issparse(embedding) else "of Dask"
         remedy = "pass a dense NumPy array, or name a column of X that holds vectors"

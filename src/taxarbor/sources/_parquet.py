@@ -12,13 +12,13 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError, counted, missing_extra
 from taxarbor._types import IndexArray
-from taxarbor.sources._reader import (
+from taxarbor.sources._file import (
     BLOCK_BYTES,
     Block,
     File,
     base_name,
     check_unique,
-    columns_at,
+    find_columns,
     mark_columns,
     reading,
     row_range,
@@ -28,9 +28,9 @@ SUFFIXES = (".parquet", ".parq", ".pq")
 BUFFER_BYTES = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
 TEXT_BYTES = 64
-"""Bytes that a cell without a fixed width takes in memory, about."""
+"""Bytes of memory that a text takes, about."""
 LIST_BYTES = 4096
-"""Bytes that a list takes, about: an embedding of some hundred numbers."""
+"""Bytes of memory that a list takes, about: an embedding of some hundred numbers."""
 
 
 @final
@@ -49,7 +49,7 @@ class Fragment:
     @classmethod
     def open(cls, fragment: Any, name: str, file: File | None) -> "Fragment":
         """Return a fragment, with its metadata read."""
-        with _name_errors(name, file, "its metadata"):
+        with cls(name, file, fragment, 0, None).reading("its metadata"):
             schema = fragment.physical_schema
             check_unique(name, schema.names)
             return cls(name, file, fragment, fragment.count_rows(), schema)
@@ -83,28 +83,25 @@ class Fragment:
 
     def reading(self, part: str) -> AbstractContextManager[None]:
         """Name the fragment and the rows in the errors of pyarrow."""
-        return _name_errors(self.name, self.file, part)
+        if self.file is None:
+            return reading(self.name, "parquet", part)
+        return self.file.reading("parquet", part)
 
     def check_like(self, other: "Fragment") -> None:
         """Raise FileFormatError if another file has other columns or types."""
         types = {field.name: field.type for field in self.schema}
         expected = {field.name: field.type for field in other.schema}
-        problem = ""
-        if absent := expected.keys() - types.keys():
-            problem = f"has no column {min(absent)!r}, and {other.name} has"
-        elif added := types.keys() - expected.keys():
-            problem = f"has a column {min(added)!r}, and {other.name} has not"
-        elif self.n_rows:  # without rows, text is written as null
-            for name in (name for name in types if types[name] != expected[name]):
-                problem = (
-                    f"holds {name!r} as {types[name]}, and {other.name} as {expected[name]}"
-                )
-        if problem:
-            raise FileFormatError(f"{self.name} {problem}; make the files alike")
-
-
-def _name_errors(name: str, file: File | None, part: str) -> AbstractContextManager[None]:
-    return reading(name, "parquet", part) if file is None else file.reading("parquet", part)
+        differing = sorted(expected.keys() - types.keys()) or sorted(
+            types.keys() - expected.keys()
+        )
+        if self.n_rows and not differing:  # without rows, text is written as null
+            differing = [name for name in types if types[name] != expected[name]]
+        for name in differing[:1]:
+            kind, other_kind = types.get(name, "absent"), expected.get(name, "absent")
+            problem = (
+                f"column {name!r} is {kind} in {self.name}, and {other_kind} in {other.name}"
+            )
+            raise FileFormatError(f"{problem}; make the files alike")
 
 
 @final
@@ -118,9 +115,9 @@ class ParquetReader:
     step: int
     """Rows of a block, at most."""
     requested: tuple[str, ...] = ()
-    """Columns that were requested by name: a fit uses them or refuses them."""
+    """Columns that were requested by name: a fit uses them or raises an error."""
     categories: tuple[str, ...] = ()
-    """Columns that are categories whatever their type."""
+    """Columns that are categorical whatever their type."""
     in_memory: ClassVar[bool] = False
 
     @property
@@ -147,14 +144,14 @@ class ParquetReader:
                 with context:
                     batch.validate(full=True)
                     tables.append(pa.Table.from_batches([batch.take(pa.array(inside))]))
-        frame = as_frame(pa.concat_tables(tables).combine_chunks())
+        frame = to_pandas(pa.concat_tables(tables).combine_chunks())
         return mark_columns(frame, self.requested, self.categories)
 
     def choose(self, names: list[str]) -> "ParquetReader":
         """Return a reader of some of the columns."""
         return replace(self, names=names, step=_count_block_rows(self.schema, names))
 
-    def read_columns(self, names: list[str]) -> Any:
+    def read_all(self, names: list[str]) -> Any:
         """Return all rows of some columns as a table of Arrow."""
         import pyarrow as pa
 
@@ -192,10 +189,10 @@ def _load(batch: Any, context: AbstractContextManager[None]) -> Any:
 
     with context:
         batch.validate(full=True)
-        return as_frame(pa.Table.from_batches([batch]))
+        return to_pandas(pa.Table.from_batches([batch]))
 
 
-def as_frame(table: Any) -> Any:
+def to_pandas(table: Any) -> Any:
     """Return a table of Arrow as a frame of pandas.
 
     Columns of one float type become one matrix in C order, which costs half of what pandas
@@ -220,7 +217,7 @@ def open_parquet(
     path: str | os.PathLike[str], columns: Sequence[str] | None = None, name: str | None = None
 ) -> ParquetReader:
     """Return a reader of a Parquet file, or of those in a folder by their names."""
-    ds, LocalFileSystem = _import_arrow()
+    ds, _ = _import_arrow()
     names = {Path(path): name or base_name(path)}
     if Path(path).is_dir():
         files_in = sorted((one.relative_to(path).as_posix(), one) for one in _find_files(path))
@@ -230,32 +227,30 @@ def open_parquet(
         raise FileFormatError(
             f"{base_name(path)} is a folder without Parquet files ({suffixes})"
         )
-    make, local = ds.ParquetFileFormat().make_fragment, LocalFileSystem()
-    fragments = [
-        Fragment.open(make(os.path.abspath(one), local), title, File.open(one, title))
-        for one, title in names.items()
-    ]
+    folder = path if Path(path).is_dir() else Path(path).parent
+    with reading(base_name(path), "parquet"):
+        dataset = ds.dataset(
+            [os.path.abspath(one) for one in names],
+            format="parquet",
+            partitioning=ds.partitioning(flavor="hive"),  # folders such as year=2024
+            partition_base_dir=os.path.abspath(folder),
+        )
+        pairs = zip(names.items(), dataset.get_fragments(), strict=True)
+        fragments = [
+            Fragment.open(fragment, title, File.open(one, title))
+            for (one, title), fragment in pairs
+        ]
     first = next((fragment for fragment in fragments if fragment.n_rows), fragments[0])
     for fragment in fragments:
         fragment.check_like(first)
     schema = first.schema
-    if any("=" in title for title in names.values()):  # folders such as year=2024
-        with reading(base_name(path), "parquet"):
-            dataset = ds.dataset(
-                [fragment.fragment.path for fragment in fragments],
-                format="parquet",
-                partitioning=ds.partitioning(flavor="hive"),
-                partition_base_dir=os.path.abspath(path),
-            )
-        pairs = zip(fragments, dataset.get_fragments(), strict=True)
-        fragments = [replace(fragment, fragment=part) for fragment, part in pairs]
-        for field in dataset.schema:
-            schema = schema if field.name in schema.names else schema.append(field)
+    for field in dataset.schema:
+        schema = schema if field.name in schema.names else schema.append(field)
     return _open_fragments(fragments[0].name, fragments, schema, columns)
 
 
 def open_dataset(dataset: Any) -> ParquetReader:
-    """Return a reader of a dataset of pyarrow, in its own order."""
+    """Return a reader of a dataset of pyarrow, in its order."""
     _, LocalFileSystem = _import_arrow()
     check_unique("the dataset", dataset.schema.names)
     try:
@@ -273,19 +268,19 @@ def open_dataset(dataset: Any) -> ParquetReader:
 
 
 def _find_files(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the Parquet files in a folder and the folders in it, but for hidden ones."""
-    for place, folders, names in os.walk(folder):
+    """Yield the Parquet files in a folder and the folders in it, without hidden ones."""
+    for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         for name in names:
             if name.lower().endswith(SUFFIXES) and not name.startswith((".", "_")):
-                yield Path(place) / name
+                yield Path(parent) / name
 
 
 def _open_fragments(
     title: str, fragments: Sequence[Fragment], schema: Any, columns: Sequence[str] | None
 ) -> ParquetReader:
     names = [*columns] if columns is not None else _select_features(schema)
-    columns_at(title, names, schema.names)
+    find_columns(title, names, schema.names)
     if not names:
         raise FileFormatError(f"{title} has no columns")
     if not any(fragment.n_rows for fragment in fragments):
@@ -301,14 +296,16 @@ def _count_block_rows(schema: Any, names: Sequence[str]) -> int:
 
 def _estimate_width(dtype: Any) -> int:
     """Return the bytes that a cell takes in memory, about."""
+    from pyarrow import types
+
     try:
         return max(int(dtype.bit_width) // 8, 1)
     except ValueError:  # text, lists
-        return LIST_BYTES if hasattr(dtype, "value_type") else TEXT_BYTES
+        return LIST_BYTES if types.is_nested(dtype) else TEXT_BYTES
 
 
 def _select_features(schema: Any) -> list[str]:
-    """Return the columns of a file but those that are the index of a frame."""
+    """Return the columns of a file without those that are the index of a frame."""
     index: set[str] = set()
     with suppress(ValueError, AttributeError, TypeError):  # damaged metadata of pandas
         columns = (schema.pandas_metadata or {}).get("index_columns", [])

@@ -1,4 +1,4 @@
-"""From users' tables to numbers: files are read here, and what is passed in is checked."""
+"""From users' tables to features: reads files, checks input, encodes columns."""
 
 from taxarbor.tables._encoder import TableEncoder
 from taxarbor.tables._files import read_table

@@ -1,8 +1,7 @@
-"""The only place where what a user passes to an estimator is checked and cast."""
+"""Checks of what a user passes to an estimator: data, weights and parameters."""
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -16,39 +15,40 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
-from taxarbor._errors import InputError, InputTypeError, counted, some
-from taxarbor._frames import (
-    as_frame,
-    column_names,
-    is_frame,
-    is_polars,
-    refuse_times,
-    unmasked,
-)
-from taxarbor._types import Array
+from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._frames import as_frame, as_numeric, column_names, fill_masked, wrap_frame
+from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.rows._checks import check_structure
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
-KNOWS_FRAMES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
-"""Whether scikit-learn finds the names of columns in frames of every kind."""
+MAX_MEAN = {"float32": 1e17, "float64": 1e150}
+"""Largest absolute mean of a column: squares must fit."""
+HAS_NARWHALS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+"""Whether scikit-learn reads the names of columns of all frames."""
 
-FARTHEST = {"float32": 1e17, "float64": 1e150}
-"""How far from zero the mean of a column may be: squares must fit."""
+EXACT_REPEATS = (4, 20_000)
+"""Copies per row, and copies, up to which integer weights are not rounded."""
+MAX_REPEATS = (10, 10_000)
+"""Copies per row, and copies, that other weights are rounded to; but one per row at least. More
+would make large fits slower, and fewer would take light rows of small tables for none."""
+WEIGHT_GRID = 2.0**32
+"""Weights are rounded to this part of the greatest first, so that the last digits of a common
+factor have no effect."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenFeatures:
-    """What scikit-learn's conventions want an estimator to remember of its training data."""
+    """The attributes of training data that scikit-learn's conventions ask for."""
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_] | None
 
     @classmethod
     def of(cls, fitted: Any) -> "SeenFeatures":
-        """Return what an estimator or a transformer has seen."""
+        """Return those of a fitted estimator or transformer."""
         return cls(fitted.n_features_in_, vars(fitted).get("feature_names_in_"))
 
     @property
@@ -59,7 +59,7 @@ class SeenFeatures:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What to set on the estimator."""
+        """The attributes to set on the estimator."""
         seen = {"n_features_in_": self.n_features_in_}
         names = self.feature_names_in_
         return seen if names is None else seen | {"feature_names_in_": names}
@@ -72,17 +72,17 @@ def check_array(estimator: Any, X: Any, *, allow_nan: bool) -> tuple[Any, SeenFe
     """
     probe = copy(estimator)
     is_finite: Any = "allow-nan" if allow_nan else True
-    data = _checked(probe, X, ensure_min_samples=2, ensure_all_finite=is_finite)
+    data = _check_numbers(probe, X, ensure_min_samples=2, ensure_all_finite=is_finite)
     return data, SeenFeatures.of(probe)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
-    """Return what rows count for, None if all count one, or raise InputError."""
+    """Return the weights of rows, None if all are 1, or raise InputError."""
     if sample_weight is None:
         return None
     name = "sample_weight"
     try:
-        given = np.asarray(unmasked(sample_weight))
+        given = np.asarray(fill_masked(sample_weight))
         weights = given.astype(
             np.float64, casting="unsafe" if given.dtype == object else "safe"
         )
@@ -96,28 +96,54 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
         value = f"row {wrong[0]} has {weights[wrong[0]]:g}"
         raise InputError(f"must be finite and not negative; {value}", name)
     if not weights.any():
-        raise InputError("is zero for all rows: none would count", name)
+        raise InputError("is zero for all rows", name)
     if np.count_nonzero(weights) < 2:
-        raise InputError("is positive for 1 row only; a fit needs 2 at least", name)
+        raise InputError("is positive for 1 row only; a fit needs at least 2", name)
     return None if (weights == 1.0).all() else weights
 
 
-def check_new_rows(estimator: Any, X: Any) -> Any:
-    """Return new rows, after comparing them with what the estimator was fitted on.
+def count_repeats(weights: Array) -> IndexArray:
+    """Return the number of copies of each row in a fit: weights are repeats.
 
-    Where columns were encoded by name, those that the encoding uses are enough, in any order,
-    and the tree looks for them. Otherwise scikit-learn's own rules hold. Missing values and
-    infinities are left to the routing, which reads every cell.
+    A fit knows rows and nothing of weights; the tree of its copies is brought back to the rows
+    later. So integer weights equal repeated rows, bounds on sizes included, and rows of weight
+    zero are absent. Other weights are rounded: each row is within one copy of its share. The
+    rows with one more depend on the weights that are not zero and their order alone, which is
+    shuffled, as data may be sorted.
     """
-    X, tree = as_frame(X), vars(estimator).get("taxonomy_")
-    encoding = None if tree is None else tree.encoding
+    repeats = np.zeros(len(weights), dtype=np.intp)
+    (positive,) = weights.nonzero()
+    weights, n = weights[positive], len(positive)
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    is_small = total <= max(EXACT_REPEATS[0] * n, EXACT_REPEATS[1])
+    if is_small and (weights == np.floor(weights)).all():
+        repeats[positive] = weights.astype(np.intp)
+    elif (weights == weights[0]).all():
+        repeats[positive] = 1
+    else:
+        shuffled = np.random.default_rng(0).permutation(n)
+        sums = np.cumsum(np.round(weights[shuffled] / weights.max() * WEIGHT_GRID))  # exact
+        n_copies = max(n, min(MAX_REPEATS[0] * n, MAX_REPEATS[1]))
+        due = np.floor(sums * (n_copies / sums[-1]) + 0.5).astype(np.intp)
+        repeats[positive[shuffled]] = np.diff(due, prepend=0)
+    return repeats
+
+
+def check_new_rows(estimator: Any, X: Any) -> Any:
+    """Return new rows, after comparing them with those that the estimator was fitted on.
+
+    Where columns were encoded by name, those that the encoding uses are enough, in any order.
+    Otherwise scikit-learn's rules hold. Missing values and infinities are left to the
+    routing, which reads every cell.
+    """
+    X, taxonomy = as_frame(X), vars(estimator).get("taxonomy_")
+    encoding = None if taxonomy is None else taxonomy.encoding
     if encoding is None:
-        return _checked(estimator, X, reset=False, ensure_all_finite=False)
-    if encoding.has_names and column_names(X) is not None:
-        refuse_repeated_names(X.columns)
-        return X
-    with input_errors():
-        validate_data(estimator, X, skip_check_array=True, reset=False)
+        return _check_numbers(estimator, X, reset=False, ensure_all_finite=False)
+    if not encoding.has_names or column_names(X) is None:
+        with input_errors():
+            check_columns(estimator, X, reset=False)
     return X
 
 
@@ -125,51 +151,34 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
 class _Columns:
     """The names and the shape of a frame, as scikit-learn below 1.9 asks for them."""
 
-    def __init__(self, frame: Any) -> None:
-        self.shape = frame.shape
-        self._names = list(frame.columns)
+    def __init__(self, names: list[str], shape: tuple[int, int]) -> None:
+        self.names, self.shape = names, shape
 
     def __dataframe__(self) -> Self:
         return self
 
     def column_names(self) -> list[str]:
-        return self._names
+        return self.names
 
 
-def validate_data(
-    estimator: Any,
-    X: Any,
-    *,
-    reset: bool = True,
-    skip_check_array: bool = False,
-    **options: Any,
-) -> Any:
-    """Do what scikit-learn's function of this name does, with the names of every frame.
-
-    Below 1.9 it does not find those of polars 2, which has no ``__dataframe__`` any more. What
-    its versions refuse in other words, or not at all, is refused here.
-    """
-    if is_frame(X):
-        refuse_repeated_names(X.columns)
-    elif len(shape := np.asarray(X).shape) > 2:
+def check_dimensions(X: Any) -> None:
+    """Raise InputError for more than two dimensions, as not all scikit-learns do."""
+    if len(shape := np.asarray(X).shape) > 2:
         expected = "must have two dimensions, (n_rows, n_features)"
         raise InputError(f"{expected}, got shape {shape}", "X")
-    if KNOWS_FRAMES or hasattr(X, "__dataframe__") or not is_frame(X):
-        return validation.validate_data(
-            estimator, X, reset=reset, skip_check_array=skip_check_array, **options
-        )
-    validation.validate_data(estimator, _Columns(X), reset=reset, skip_check_array=True)
-    if skip_check_array:
-        return X
-    return validation.check_array(X, estimator=estimator, input_name="X", **options)
 
 
-def refuse_repeated_names(names: Iterable[Hashable]) -> None:
-    """Raise InputError where two columns have one name."""
-    repeated = [repr(name) for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        problem = f"has more than one column called {some(repeated, 5)}"
-        raise InputError(f"{problem}; make the names different", "X")
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Set or compare ``n_features_in_`` and ``feature_names_in_``, by scikit-learn's rules.
+
+    Below 1.9 scikit-learn does not read the names of all frames.
+    """
+    frame = wrap_frame(X)
+    if frame is None:
+        check_dimensions(X)
+    if not (frame is None or HAS_NARWHALS or frame.implementation.is_pandas()):
+        X = _Columns(frame.columns, frame.shape)
+    validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:
@@ -231,44 +240,41 @@ def check_balance(value: Any, n_children: int) -> tuple[float, float]:
     if not fits:
         raise InputError(
             "must be None, a number between 0 and 1, or a pair (low, high) of numbers with "
-            f"low <= 1 <= high, as multiples of an equal share; got {_short(value)}",
+            f"low <= 1 <= high, as multiples of an equal share; got {value!r}",
             "balance",
         )
     return low, high
 
 
-def _short(value: Any) -> str:
-    """Return a value as text; Python refuses to write out integers of thousands of digits."""
-    try:
-        return repr(value)
-    except ValueError:
-        return f"a {type(value).__name__}"
-
-
-def _checked(
+def _check_numbers(
     estimator: Any,
     X: Any,
     *,
     reset: bool = True,
     ensure_min_samples: int = 1,
-    ensure_all_finite: Any = True,
+    ensure_all_finite: bool | str = True,
 ) -> Any:
     """Return X as an array or a canonical CSR matrix, by scikit-learn's conventions."""
     with input_errors(), np.errstate(over="ignore", invalid="ignore"):
-        refuse_times(X)
-        X = unmasked(X)
         if issparse(X):
             check_structure(X)
-        data: Any = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=_float_types(X),
-            order="C",
-            ensure_min_samples=ensure_min_samples,
-            ensure_all_finite=ensure_all_finite,
-        )
+        numbers = as_numeric(X)
+        if is_named := wrap_frame(X) is not None:
+            check_columns(estimator, X, reset=reset)
+        options: dict[str, Any] = {
+            "accept_sparse": "csr",
+            "dtype": _float_types(numbers),
+            "order": "C",
+            "ensure_min_samples": ensure_min_samples,
+            "ensure_all_finite": ensure_all_finite,
+        }
+        if is_named:
+            data = validation.check_array(
+                numbers, estimator=estimator, input_name="X", **options
+            )
+        else:
+            check_dimensions(numbers)
+            data = validation.validate_data(estimator, numbers, reset=reset, **options)
     if issparse(X) and not data.has_canonical_format:
         data = data.copy()  # the user's stays as it is
         data.sum_duplicates()
@@ -277,7 +283,7 @@ def _checked(
 
 @contextmanager
 def input_errors() -> Iterator[None]:
-    """Take what scikit-learn raises of the data for what it is."""
+    """Turn what scikit-learn raises of the data into InputError."""
     try:
         yield
     except InputError:
@@ -293,10 +299,9 @@ def input_errors() -> Iterator[None]:
 def _float_types(X: Any) -> list[type[np.floating]]:
     """Return the types to keep, or to cast to, the first for all others.
 
-    scikit-learn does not see that a polars frame is float32, nor an array of the other byte
-    order.
+    scikit-learn does not see that an array of the other byte order is float32.
     """
-    dtype = np.asarray(X[:1]).dtype if is_polars(X) else getattr(X, "dtype", None)
+    dtype = getattr(X, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32:
         return [np.float32]
     return [np.float64, np.float32]
@@ -306,19 +311,19 @@ def check_range(data: Any, parameter: str = "X") -> None:
     """Raise InputError where sums of powers of the data would not fit into their type."""
     rows = as_rows(data)
     name = rows.dtype.name
-    (low, high), most = RANGE[name], FARTHEST[name]
+    (low, high), max_mean = RANGE[name], MAX_MEAN[name]
     with np.errstate(all="ignore"):
         spread = float(rows.spread().max(initial=0.0))
     if not (spread == 0.0 or low <= spread <= high):
         verb = "multiply" if spread < low else "divide"
-        much = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond what fits"
+        much = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond all numbers"
         raise InputError(
             f"varies {much} in {name}, where it should vary by {low:.0e} to {high:.0e}, so "
             f"that sums of powers fit; {verb} it by a constant first",
             parameter,
         )
-    farthest = float(np.abs(rows.center).max(initial=0.0))
-    if farthest > most:
-        problem = f"has a column whose mean is about {farthest:.0e}, in {name}"
-        remedy = f"where it should be at most {most:.0e}; subtract a constant first"
+    largest = float(np.abs(rows.center).max(initial=0.0))
+    if largest > max_mean:
+        problem = f"has a column whose mean is about {largest:.0e}, in {name}"
+        remedy = f"where it should be at most {max_mean:.0e}; subtract a constant first"
         raise InputError(f"{problem}, {remedy}", parameter)

@@ -1,17 +1,41 @@
-"""A transformer from tables with missing values, categories and mixed units to features."""
+"""From tables with missing values, categories and mixed units to features, for any estimator.
 
-from typing import Any, Literal, Self
+:class:`TableEncoder` is the transformer, :func:`make_features` the step of a fit that uses it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
-from taxarbor._frames import as_frame, as_table, is_frame
-from taxarbor.tables._checks import check_choice, check_weights, input_errors, validate_data
-from taxarbor.tables._encoding import Encoding, Expanded
+from taxarbor._errors import (
+    InputError,
+    InputTypeError,
+    TableWarning,
+    counted,
+    some,
+    warn_caller,
+)
+from taxarbor._frames import as_frame, as_table, is_frame, is_plain, wrap_frame
+from taxarbor._types import Array, IndexArray
+from taxarbor.tables._checks import (
+    SeenFeatures,
+    check_array,
+    check_choice,
+    check_columns,
+    check_dimensions,
+    check_range,
+    check_weights,
+    count_repeats,
+    input_errors,
+)
+from taxarbor.tables._encoding import Encoding, FeatureRows, find_empty_rows
 from taxarbor.tables._profile import FROM_DTYPE, make_encoding
-from taxarbor.tables._weights import repeats_of
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -25,7 +49,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Estimators do this by themselves (``encoder="auto"``), and their trees come back in the
     units and words of the table. They divide each categorical column by the root of its number
-    of categories less one, so that it weighs as much as a number. On its own it is a step of a
+    of categories less one, so that it weighs as much as a number. By itself it is a step of a
     pipeline, before any estimator, and leaves the weights of factor analysis.
 
     Parameters
@@ -53,7 +77,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     encoding_ : Encoding
-        What each column became: ``columns``, ``dropped`` with reasons, ``notes``.
+        The encoding of each column: ``columns``, ``dropped`` with reasons, ``notes``.
     n_features_in_, feature_names_in_ : int, array of str
         Number of columns seen in fit, and their names, where there were any.
 
@@ -112,10 +136,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("missing", self.missing, ("mean", "error"))
         check_choice("scale", self.scale, ("auto", "standard", None))
         check_choice("metric", self.metric, ("euclidean", "cosine"))
-        table = self._checked(X, reset=True)
+        table = self._check(X, reset=True)
         weights = check_weights(sample_weight, table.shape[0])
-        # What a fit will see.
-        counts = None if weights is None else repeats_of(weights)
+        counts = None if weights is None else count_repeats(weights)
         self.encoding_ = make_encoding(table, self, counts)
         return self
 
@@ -127,10 +150,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.encode(X).data
 
-    def encode(self, X: Any) -> Expanded:
+    def encode(self, X: Any) -> FeatureRows:
         """Return what :meth:`transform` does, and which cells of the table are missing."""
         check_is_fitted(self)
-        return self.encoding_.encode(self._checked(X, reset=False))
+        return self.encoding_.encode(self._check(X, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features."""
@@ -145,17 +168,144 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        """Return a frame as it is and all else as an array, as scikit-learn's rules want it."""
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        """Return a frame of narwhals, an array or CSR, by scikit-learn's conventions."""
         X = as_frame(X)
         with input_errors():
-            if is_frame(X):
-                validate_data(self, X, skip_check_array=True, reset=reset)
-                if not X.shape[0]:
+            if (frame := wrap_frame(X)) is not None:
+                check_columns(self, X, reset=reset)
+                if not frame.shape[0]:
                     raise ValueError("Found array with 0 sample(s), while 1 is required.")
-                return X
+                return frame
             is_listed = isinstance(X, list | tuple) or np.ma.isMaskedArray(X)
             kept = as_table(X) if is_listed else X
+            check_dimensions(kept)
             options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr", "reset": reset}
-            data = validate_data(self, kept, ensure_all_finite=False, **options)
+            data = validation.validate_data(self, kept, ensure_all_finite=False, **options)
         return kept if np.ma.isMaskedArray(kept) else data
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """The features of training rows, and the encoding that made them.
+
+    Attributes
+    ----------
+    data : C-contiguous float array or canonical CSR matrix of shape (n_rows, n_features)
+        The features.
+    seen : SeenFeatures
+        The number and the names of the table's columns.
+    encoding : Encoding or None
+        How the columns were encoded; None where they are the features.
+    missing : bool array or CSC matrix of shape (n_rows, n_columns), or None
+        Which cells are missing; None if none are.
+    owner : int array of shape (n_features,) or None
+        The column of each feature, where any column has several.
+    empty : bool array of shape (n_rows,) or None
+        Which rows have no value at all; None if all have one.
+    is_readable : bool
+        Whether people read the features, so that rules should use few of them; False for the
+        numbers of an embedding.
+    """
+
+    data: Any
+    seen: SeenFeatures
+    encoding: Encoding | None = None
+    missing: Any = None
+    owner: IndexArray | None = None
+    empty: NDArray[np.bool_] | None = None
+    is_readable: bool = True
+
+
+def make_features(
+    estimator: Any, X: Any, sample_weight: Any = None, embedding: str | None = None
+) -> Features:
+    """Return the features that an estimator is fitted to, or raise InputError.
+
+    Arrays of numbers and sparse matrices are features already, with missing values imputed;
+    all other tables are encoded. ``embedding`` names the column of X with the vectors of
+    rows: it is no feature, unless no other column can be used. The estimator stays as it is.
+    """
+    X, encoder = as_frame(X), estimator.encoder
+    is_auto = isinstance(encoder, str) and encoder == "auto"
+    if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Encoding)):
+        problem = f'must be "auto", None or a TableEncoder; got {encoder!r}'
+        raise InputTypeError(problem, "encoder")
+    if isinstance(encoder, Encoding):  # whose rows these are, encoded already
+        data, seen = check_array(estimator, X, allow_nan=False)
+        return Features(data, seen, owner=_find_owner(encoder), is_readable=encoder.is_readable)
+    if encoder is None and embedding is not None:
+        problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
+        raise InputError(f"{problem}; pass the vectors as an array", "embedding")
+    if encoder is None or (is_auto and _may_be_numbers(X)):
+        data, seen = check_array(estimator, X, allow_nan=is_auto)
+        if not (is_auto and _has_nan(data)):
+            check_range(data)
+            return Features(data, seen)
+    if is_auto:
+        is_table = is_frame(X) or any(isinstance(cell, str) for cell in _objects(X))
+        encoder = TableEncoder(scale="auto" if is_table else None)
+    encoder = clone(encoder).fit(X, sample_weight=sample_weight)
+    encoder.encoding_ = encoder.encoding_.equalize_columns()
+    return _encode_table(encoder, X, is_auto, embedding)
+
+
+def _encode_table(
+    encoder: TableEncoder, X: Any, is_auto: bool, embedding: str | None
+) -> Features:
+    (data, missing), encoding = encoder.encode(X), encoder.encoding_
+    empty = find_empty_rows(missing)
+    if empty is not None:
+        n_empty = int(empty.sum())
+        verb = "is" if n_empty == 1 else "are"
+        note = f"{counted(n_empty, 'row')} without any value {verb} excluded from the fit"
+        encoding = replace(encoding, notes=(*encoding.notes, note))
+    if data.shape[0] < 2:
+        raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
+    check_range(data)
+    seen = SeenFeatures.of(encoder)
+    others = tuple(pair for pair in encoding.dropped if pair[0] != embedding)
+    if is_auto:
+        _warn(replace(encoding, dropped=others))
+    if len(others) < len(encoding.dropped):
+        dropped = (*others, (str(embedding), "the embedding of the clusters"))
+        encoding = replace(encoding, dropped=dropped)
+    if encoding.is_identity and missing is None:
+        return Features(data, seen)
+    owner, is_readable = _find_owner(encoding), encoding.is_readable
+    return Features(data, seen, encoding, missing, owner, empty, is_readable=is_readable)
+
+
+def _warn(encoding: Encoding) -> None:
+    """Warn of what was done to a table."""
+    notes = [*encoding.notes]
+    if encoding.dropped:
+        reasons = [f"{name} ({reason})" for name, reason in encoding.dropped]
+        notes.append(f"left out: {some(reasons, 10)}")
+    if notes:
+        warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
+
+
+def _find_owner(encoding: Encoding) -> IndexArray | None:
+    """Return the column of each feature, where any column has several."""
+    return None if len(encoding.columns) == encoding.n_features else encoding.owner
+
+
+def _has_nan(data: Any) -> bool:
+    cells: Array = data.data if issparse(data) else data  # type: ignore[attr-defined]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(cells.sum())) and bool(np.isnan(cells).any())
+
+
+def _may_be_numbers(X: Any) -> bool:
+    """Return whether data are numbers and nothing else, or a list that may be."""
+    if is_frame(X) or np.ma.isMaskedArray(X):
+        return False
+    return not any(cell is None or isinstance(cell, str) for cell in _objects(X))
+
+
+def _objects(X: Any) -> Any:
+    """Return the cells of a list or an array of objects or text; none of other data."""
+    is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
+    return np.asarray(X, dtype=object).ravel() if is_listed else ()

@@ -15,17 +15,18 @@ from scipy import sparse
 
 from taxarbor._errors import InputError, some
 from taxarbor._frames import (
+    Cells,
     Factor,
-    as_cells,
     as_days,
     as_factor,
+    as_matrix,
     as_numbers,
     as_table,
     as_vectors,
-    column,
     column_names,
     float_type,
     is_plain,
+    iterate_columns,
     text_of,
 )
 from taxarbor._types import Array, IndexArray, set_frozen
@@ -33,10 +34,10 @@ from taxarbor.rows._checks import check_structure
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 KINDS = ("number", "category", "year", "month", "weekday", "vector")
-WIDE = 4
-"""Times as many features as columns from which on the features are kept sparse."""
-BLOCK = 1 << 20
-"""Cells that are processed at once."""
+MIN_FEATURES_PER_SPARSE_COLUMN = 4
+"""Features per column beyond which the features are kept sparse."""
+CELLS_AT_ONCE = 1 << 20
+"""Cells that are imputed or scaled at once."""
 
 
 @final
@@ -46,12 +47,12 @@ class Column:
 
     Attributes
     ----------
-    name, place : str, int
-        Its name, ``x3`` where the table has none, and its position.
+    name, position : str, int
+        Its name, ``x3`` where the table has none, and its position in the table.
     kind : {"number", "category", "year", "month", "weekday", "vector"}
-        What it is read as.
+        The type of its cells.
     fill : tuple of float
-        What missing values are imputed by: the mean, or the share of each category.
+        Imputes missing values: the mean, or the share of each category.
     categories : tuple of str
         The values of a category; of two, the second is the feature.
     values : tuple of float
@@ -63,7 +64,7 @@ class Column:
     """
 
     name: str
-    place: int
+    position: int
     kind: str
     fill: tuple[float, ...]
     categories: tuple[str, ...] = ()
@@ -91,21 +92,21 @@ class Column:
 
     @property
     def fills(self) -> tuple[float, ...]:
-        """What missing values are imputed by, in each feature."""
+        """The values that impute missing ones, for each feature."""
         return self.fill[1:] if len(self.categories) == 2 else self.fill
 
 
-class Expanded(NamedTuple):
+class FeatureRows(NamedTuple):
     """Rows as features, an array or a CSR matrix, and which cells of the table are missing."""
 
     data: Any
-    gaps: Any  # (n_rows, n_columns) of bool, an array or CSC; None if there are none
+    missing: Any  # (n_rows, n_columns) of bool, an array or CSC; None if there are none
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoding:
-    """What a table's columns become, and how a fit saw them; made by a ``TableEncoder``.
+    """The features of a table's columns, and their scales in the fit, by a ``TableEncoder``.
 
     Attributes
     ----------
@@ -114,17 +115,17 @@ class Encoding:
     n_columns_in : int
         Number of columns of the table, with those that are left out.
     has_names : bool
-        Whether columns have names, by which they are found in other tables.
+        Whether columns have names, which identify them in other tables.
     shift, scale : arrays of shape (n_features,)
-        What the fit subtracted from each feature, and then divided it by.
+        Subtracted from each feature in the fit, and the divisor after that.
     unit_length : bool
         Whether each row is normalized to length 1 first.
-    refuses_gaps : bool
+    refuses_missing : bool
         Whether missing values raise an error.
     dropped : tuple of (str, str)
         Each column that is left out, and why.
     notes : tuple of str
-        What was done to the table, a line each.
+        Changes of the table, a line each.
     owner : int array of shape (n_features,)
         The column of each feature.
     """
@@ -135,7 +136,7 @@ class Encoding:
     shift: Array
     scale: Array
     unit_length: bool = False
-    refuses_gaps: bool = False
+    refuses_missing: bool = False
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     owner: IndexArray = field(init=False)
@@ -193,11 +194,11 @@ class Encoding:
     @property
     def is_sparse(self) -> bool:
         """Whether features are sparse: most are of categories."""
-        return self.n_features > WIDE * len(self.columns)
+        return self.n_features > MIN_FEATURES_PER_SPARSE_COLUMN * len(self.columns)
 
     @property
     def fills(self) -> Array:
-        """What missing values are imputed by, in each feature."""
+        """The values that impute missing ones, for each feature."""
         return np.array([value for column in self.columns for value in column.fills])
 
     @property
@@ -214,18 +215,19 @@ class Encoding:
             first += one.n_features
         return pairs
 
-    def expand(self, X: Any, dtype: Any = np.float64) -> Expanded:
+    def expand(self, X: Any, dtype: Any = np.float64) -> FeatureRows:
         """Return the rows of a table as features in the user's units."""
-        return self._build(X, dtype, scaled=False)
+        return self._build(as_table(X), dtype, scaled=False)
 
-    def encode(self, X: Any, dtype: Any = None) -> Expanded:
+    def encode(self, X: Any, dtype: Any = None) -> FeatureRows:
         """Return the rows of a table as features, as a fit sees them.
 
         They are of the type of its numbers, or of a given one, if the table is part of another.
         """
-        # What is scaled and has many features loses nothing in half of the memory.
-        kept = np.float32 if self.is_sparse else dtype or float_type(X)
-        return self._build(X, kept, scaled=True)
+        table = as_table(X)
+        # Scaled features of many columns lose nothing in half of the memory.
+        kept = np.float32 if self.is_sparse else dtype or float_type(table)
+        return self._build(table, kept, scaled=True)
 
     def equalize_columns(self) -> "Encoding":
         """Return the same encoding with categorical columns that weigh as much as numbers.
@@ -258,126 +260,122 @@ class Encoding:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Encoding":
         """Return the encoding that :meth:`to_dict` took apart, or raise ValueError."""
-        columns = tuple(_column(one) for one in values["columns"])
-        width = values["n_columns_in"]
-        if type(width) is not int or any(one.place >= width for one in columns):
-            raise ValueError("a column stands outside of its table")
+        columns = tuple(_make_column(one) for one in values["columns"])
+        width = int(values["n_columns_in"])
+        if any(one.position >= width for one in columns):
+            raise ValueError(f"a column has a position beyond the {width} of its table")
         rest: dict[str, Any] = {name: bool(values[name]) for name in _FLAGS}
         rest |= {"shift": values["shift"], "scale": values["scale"]}
         rest["dropped"] = tuple((str(name), str(why)) for name, why in values["dropped"])
         return cls(columns, width, notes=tuple(map(str, values["notes"])), **rest)
 
-    def _build(self, X: Any, dtype: Any, *, scaled: bool) -> Expanded:
-        table = as_table(X)
+    def _build(self, table: Any, dtype: Any, *, scaled: bool) -> FeatureRows:
         if sparse.issparse(table):
-            expanded = self._from_sparse(table, dtype)
-        elif self._are_features(table, cells := as_cells(table)):
-            expanded = fill_gaps(np.array(cells, dtype=dtype, order="C"), self.fills)
+            rows = self._from_sparse(table, dtype)
+        elif self._are_features(table, cells := as_matrix(table)):
+            rows = impute(np.array(cells, dtype=dtype, order="C"), self.fills)
         else:
             is_scaled = scaled and not self.unit_length
-            expanded = self._from_columns(table, dtype, scaled=is_scaled)
+            rows = self._from_columns(table, dtype, scaled=is_scaled)
             scaled = scaled and not is_scaled
-        if expanded.gaps is not None and self.refuses_gaps:
-            raise InputError("has gaps, which are refused; fill them", "X")
+        if rows.missing is not None and self.refuses_missing:
+            raise InputError("has missing values, which are refused; impute them", "X")
         if self.unit_length:
-            to_unit_length(expanded.data)
+            to_unit_length(rows.data)
         if scaled:
-            self._scale(expanded.data)
-        return expanded
+            self._scale(rows.data)
+        return rows
 
     def _are_features(self, table: Any, cells: Any) -> bool:
-        """Say whether cells are the features already, by name and place, but for gaps."""
+        """Return whether cells are the features, by name and position; they may be missing."""
         names = column_names(table) if self.has_names else None
         if not is_plain(cells) or names not in (None, [one.name for one in self.columns]):
             return False
         if self._has_words:
             return False
-        return [one.place for one in self.columns] == list(range(cells.shape[1]))
+        return [one.position for one in self.columns] == list(range(cells.shape[1]))
 
-    def _from_sparse(self, table: Any, dtype: Any) -> Expanded:
+    def _from_sparse(self, table: Any, dtype: Any) -> FeatureRows:
         check_structure(table)
         if table.shape[1] != self.n_columns_in:
             raise _other_width(table.shape[1], self.n_columns_in)
-        chosen = [one.place for one in self.columns]
+        chosen = [one.position for one in self.columns]
         if any(one.categories for one in self.columns):
             raise InputError("X is a sparse matrix, and the table had categories: give a frame")
         data = sparse.csr_array(table, dtype=dtype, copy=True)
         data.sum_duplicates()
         if chosen != list(range(table.shape[1])):
             data = data[:, chosen]
-        return fill_gaps(data, self.fills)
+        return impute(data, self.fills)
 
-    def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> Expanded:
+    def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> FeatureRows:
         """Build features column by column; scaled in double, before digits are lost."""
-        pairs, n = [*zip(self.columns, self._places(table), strict=True)], table.shape[0]
-        by_part = sorted(pairs, key=lambda pair: pair[0].part)
-        last_parts = {place: one for one, place in by_part if one.kind == "vector"}
-        vectors = {
-            place: as_vectors(column(table, place), one.name, width=one.part + 1)
-            for place, one in last_parts.items()
-        }
+        positions, n = self._find_positions(table), table.shape[0]
+        widths = {one.name: one.part + 1 for one in self.columns if one.kind == "vector"}
+        vectors: dict[str, Array] = {}
         plain = np.zeros(self.n_features), np.ones(self.n_features)
         shift, scale = (self.shift, self.scale) if scaled else plain
         starts = np.cumsum([0, *(one.n_features for one in self.columns)], dtype=np.int32)
-        gaps = np.zeros((n, len(self.columns)), dtype=bool, order="F")
+        missing = np.zeros((n, len(self.columns)), dtype=bool, order="F")
         data = np.zeros((n, len(self.columns) if self.is_sparse else self.n_features), dtype)
         features = np.tile(starts[:-1], (n if self.is_sparse else 0, 1))
-        for at, (one, place) in enumerate(pairs):
-            if one.kind == "vector":
-                cells = _read(one, vectors[place][:, one.part])
-            else:
-                cells = _read(one, column(table, place))
-            own = slice(starts[at], starts[at + 1])
+        pairs = zip(self.columns, iterate_columns(table, positions), strict=True)
+        for at, (one, given) in enumerate(pairs):
+            if one.kind == "vector" and one.name not in vectors:
+                vectors[one.name] = as_vectors(given, one.name, width=widths[one.name])
+            is_part = one.kind == "vector"
+            cells = _read(one, vectors[one.name][:, one.part] if is_part else given)
+            first, features_of = starts[at], slice(starts[at], starts[at + 1])
             if cells.dtype.kind == "f":
-                gaps[:, at] = np.isnan(cells)
-                cells[gaps[:, at]] = one.fills[0]
-                to = at if self.is_sparse else own.start
-                data[:, to] = (cells - shift[own.start]) / scale[own.start]
+                missing[:, at] = np.isnan(cells)
+                cells[missing[:, at]] = one.fills[0]
+                to = at if self.is_sparse else first
+                data[:, to] = (cells - shift[first]) / scale[first]
                 continue
-            gaps[:, at] = cells < 0
-            values = np.concatenate([np.eye(len(one.fill)), [one.fill]])  # the last: of gaps
-            values = (values - shift[own]) / scale[own]
+            missing[:, at] = cells < 0
+            values = np.concatenate([np.eye(len(one.fill)), [one.fill]])  # -1 is missing
+            values = (values - shift[features_of]) / scale[features_of]
             if self.is_sparse:
                 data[:, at] = np.append(values.diagonal(), 0.0)[cells]
                 features[:, at] += np.maximum(cells, 0)
             else:
-                data[:, own] = values[cells]
-        rows = self._as_csr(data, features, gaps, scale) if self.is_sparse else data
-        return Expanded(rows, gaps if gaps.any() else None)
+                data[:, features_of] = values[cells]
+        rows = self._as_csr(data, features, missing, scale) if self.is_sparse else data
+        return FeatureRows(rows, missing if missing.any() else None)
 
-    def _as_csr(self, data: Array, features: Any, gaps: Any, scale: Array) -> Any:
+    def _as_csr(self, data: Array, features: Any, missing: Any, scale: Array) -> Any:
         """Return CSR with an entry per row and column, and more for missing categories."""
         kind = np.int32 if data.size < 2**31 else np.int64
         pointers = np.arange(len(data) + 1, dtype=kind) * data.shape[1]
         parts = data.ravel(), features.ravel().astype(kind, copy=False), pointers
         matrix = sparse.csr_array(parts, shape=(len(data), self.n_features))
         has_codes = np.array([len(one.categories) not in (0, 2) for one in self.columns])
-        if gaps[:, has_codes].any():
+        if missing[:, has_codes].any():
             coded = np.flatnonzero(has_codes[self.owner])
             shares = (self.fills / scale)[coded].astype(data.dtype)
             shape = len(self.columns), self.n_features
             fills = sparse.csr_array((shares, (self.owner[coded], coded)), shape=shape)
-            more: Any = sparse.csr_array(gaps, dtype=data.dtype) @ fills
+            more: Any = sparse.csr_array(missing, dtype=data.dtype) @ fills
             more.sort_indices()
             matrix = matrix + more
         return matrix
 
-    def _places(self, table: Any) -> list[int]:
+    def _find_positions(self, table: Any) -> list[int]:
         """Return where each column stands in this table: by name, or where it stood."""
         names, width = column_names(table), table.shape[1]
         if names is None or not self.has_names:
             if width != self.n_columns_in:
                 raise _other_width(width, self.n_columns_in)
-            return [one.place for one in self.columns]
-        place_of = {name: place for place, name in enumerate(names)}
-        absent = [repr(one.name) for one in self.columns if one.name not in place_of]
+            return [one.position for one in self.columns]
+        position_of = {name: position for position, name in enumerate(names)}
+        absent = [repr(one.name) for one in self.columns if one.name not in position_of]
         if absent:
             listing = some(list(dict.fromkeys(absent)), 5)
             raise InputError(f"X lacks columns that the tree was grown on: {listing}")
-        return [place_of[one.name] for one in self.columns]
+        return [position_of[one.name] for one in self.columns]
 
     def _scale(self, data: Any) -> None:
-        """Subtract and divide, in place; what is sparse has entries wherever that is seen."""
+        """Subtract and divide, in place; only the stored entries of a sparse matrix."""
         if not self.shift.any() and (self.scale == 1.0).all():
             return
         shift, scale = self.shift.astype(data.dtype), self.scale.astype(data.dtype)
@@ -386,42 +384,36 @@ class Encoding:
             data /= scale
             return
         matrix: Any = data
-        for first in range(0, len(matrix.data), BLOCK):
-            entries = slice(first, first + BLOCK)
+        for first in range(0, len(matrix.data), CELLS_AT_ONCE):
+            entries = slice(first, first + CELLS_AT_ONCE)
             features = matrix.indices[entries]
             matrix.data[entries] -= shift[features]
             matrix.data[entries] /= scale[features]
 
 
-_FLAGS = ("has_names", "unit_length", "refuses_gaps")
+_FLAGS = ("has_names", "unit_length", "refuses_missing")
 _PLAIN = ("n_columns_in", *_FLAGS, "dropped", "notes")
 
 
-def _column(values: dict[str, Any]) -> Column:
-    parts = {name: values[name] for name in ("fill", "categories", "values")}
-    if not all(isinstance(part, list | tuple) for part in parts.values()):
-        raise ValueError("the values of a column must be lists")
-    tuples = {name: tuple(part) for name, part in parts.items()}
-    parsed = Column(**{**values, **tuples})
-    numbers = (*parsed.fill, *parsed.values, parsed.missing)
+def _make_column(values: dict[str, Any]) -> Column:
+    """Return a column from values of JSON, or raise ValueError."""
+    fill, pair = (tuple(map(float, values[name])) for name in ("fill", "values"))
+    position, part = int(values["position"]), int(values["part"])
+    kind, categories = str(values["kind"]), tuple(map(str, values["categories"]))
+    missing = float(values["missing"])
+    column = Column(str(values["name"]), position, kind, fill, categories, pair, missing, part)
     is_right = (
-        isinstance(parsed.name, str)
-        and parsed.kind in KINDS
-        and type(parsed.place) is int
-        and parsed.place >= 0
-        and all(isinstance(one, str) for one in parsed.categories)
-        and len({*parsed.categories}) == len(parsed.categories)
-        and bool(parsed.categories) == (parsed.kind in ("category", "weekday"))
-        and len(parsed.fill) == max(len(parsed.categories), 1)
-        and len(parsed.values) in (0, 2)
-        and all(type(one) in (int, float) and np.isfinite(one) for one in numbers)
-        and 0.0 <= parsed.missing <= 1.0
-        and type(parsed.part) is int
-        and parsed.part >= 0
+        column.kind in KINDS
+        and column.position >= 0 <= column.part
+        and bool(categories) == (column.kind in ("category", "weekday"))
+        and len(column.fill) == max(len(categories), 1)
+        and len({*categories}) == len(categories)
+        and len(column.values) in (0, 2)
+        and bool(np.isfinite([*column.fill, *column.values, column.missing]).all())
     )
     if not is_right:
-        raise ValueError(f"the column {parsed.name!r} is not one of a table")
-    return parsed
+        raise ValueError(f"the column {column.name!r} is not one of a table")
+    return column
 
 
 def _other_width(came: int, expected: int) -> InputError:
@@ -430,7 +422,7 @@ def _other_width(came: int, expected: int) -> InputError:
     )
 
 
-def _read(one: Column, cells: Any) -> NDArray[Any]:
+def _read(one: Column, cells: Cells) -> NDArray[Any]:
     """Return the cells of a column: floats, or the codes of categories, of more than two."""
     if one.kind in ("year", "month", "weekday"):
         parts = date_parts(as_days(cells, one.name))
@@ -452,24 +444,26 @@ def _read(one: Column, cells: Any) -> NDArray[Any]:
 
 def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
     """Return year and month, NaN if missing, and the weekday from Monday, 0; -1 if missing."""
-    is_gap = np.isnat(days)
-    filled = np.where(is_gap, np.datetime64(0, "D"), days)
+    is_missing = np.isnat(days)
+    filled = np.where(is_missing, np.datetime64(0, "D"), days)
     years = filled.astype("datetime64[Y]").astype(np.int64)
     months = filled.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
     return {
-        "year": np.where(is_gap, np.nan, years + 1970.0),
-        "month": np.where(is_gap, np.nan, months.astype(np.float64)),
-        "weekday": np.where(is_gap, -1, (filled.astype(np.int64) + 3) % 7),
+        "year": np.where(is_missing, np.nan, years + 1970.0),
+        "month": np.where(is_missing, np.nan, months.astype(np.float64)),
+        "weekday": np.where(is_missing, -1, (filled.astype(np.int64) + 3) % 7),
     }
 
 
-def empty_rows(gaps: Any) -> NDArray[np.bool_] | None:
-    """Return which rows have no value at all, None if all have one."""
-    is_empty = None if gaps is None or sparse.issparse(gaps) else gaps.all(axis=1)
-    return None if is_empty is None or not is_empty.any() else is_empty
+def find_empty_rows(missing: Any) -> NDArray[np.bool_] | None:
+    """Return which rows have missing values only; None if there are none."""
+    if missing is None or sparse.issparse(missing):
+        return None
+    is_empty: NDArray[np.bool_] = missing.all(axis=1)
+    return is_empty if is_empty.any() else None
 
 
-def fill_gaps(data: Any, fills: Array) -> Expanded:
+def impute(data: Any, fills: Array) -> FeatureRows:
     """Impute missing values of an array or a CSR matrix, in place; return where they were.
 
     Raises InputError for infinities.
@@ -478,27 +472,27 @@ def fill_gaps(data: Any, fills: Array) -> Expanded:
     if sparse.issparse(data):
         matrix: Any = data
         _refuse_infinity(matrix.data)
-        is_gap = np.isnan(matrix.data)
-        if not is_gap.any():
-            return Expanded(matrix, None)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_gap]
-        cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_gap])
-        matrix.data[is_gap] = fills[matrix.indices[is_gap]]
-        return Expanded(matrix, sparse.csc_array(cells, shape=matrix.shape))
-    gaps = None
-    step = max(BLOCK // max(data.shape[1], 1), 1)
+        is_missing = np.isnan(matrix.data)
+        if not is_missing.any():
+            return FeatureRows(matrix, None)
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_missing]
+        cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_missing])
+        matrix.data[is_missing] = fills[matrix.indices[is_missing]]
+        return FeatureRows(matrix, sparse.csc_array(cells, shape=matrix.shape))
+    missing = None
+    step = max(CELLS_AT_ONCE // max(data.shape[1], 1), 1)
     for first in range(0, len(data), step):
         block = data[first : first + step]
         with np.errstate(all="ignore"):
             if np.isfinite(block.sum()):
                 continue
         _refuse_infinity(block)
-        rows, places = np.nonzero(np.isnan(block))
-        block[rows, places] = fills[places]
-        if gaps is None:
-            gaps = np.zeros(data.shape, dtype=bool, order="F")
-        gaps[rows + first, places] = True
-    return Expanded(data, gaps)
+        rows, columns = np.nonzero(np.isnan(block))
+        block[rows, columns] = fills[columns]
+        if missing is None:
+            missing = np.zeros(data.shape, dtype=bool, order="F")
+        missing[rows + first, columns] = True
+    return FeatureRows(data, missing)
 
 
 def _refuse_infinity(values: Array) -> None:

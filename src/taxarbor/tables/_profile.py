@@ -1,38 +1,45 @@
 """The types and statistics of a table's columns, and the encoding that follows from them.
 
-The table is in memory: the sample that a fit sees. Rows that are elsewhere are only encoded, by
-the finished :class:`~taxarbor.tables._encoding.Encoding`.
+Columns are typed here and nowhere else, whether they come from a file or from a frame.
+The table is in memory: the sample that a fit sees. All other rows are only encoded, by the
+finished :class:`~taxarbor.tables._encoding.Encoding`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from datetime import date
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, final
 
+import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._format import format_number
 from taxarbor._frames import (
+    Cells,
     Factor,
-    as_cells,
+    Frame,
     as_days,
     as_factor,
+    as_matrix,
     as_numbers,
+    as_table,
     as_vector,
     as_vectors,
-    column,
     column_names,
-    is_gap,
+    find_dtype,
+    is_missing,
     is_number,
     is_plain,
+    iterate_columns,
     list_cells,
     text_of,
 )
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._reader import REQUESTED
+from taxarbor.sources._file import REQUESTED
 from taxarbor.tables._encoding import WEEKDAYS, Column, Encoding, date_parts
 
 if TYPE_CHECKING:
@@ -62,22 +69,29 @@ COLUMNS_AT_ONCE = 64
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
-DTYPE_PREFIXES = {
-    "interval": "intervals",
-    **dict.fromkeys(("int", "uint", "float", "double", "bool", "decimal"), "number"),
-    **dict.fromkeys(("categor", "enum", "dictionary"), "category"),
-    **dict.fromkeys(("date", "period", "timestamp"), "date"),
-    **dict.fromkeys(("timedelta", "duration", "time"), "times"),
-    **dict.fromkeys(("string", "utf8", "large_str", "<u", "|s", "<s"), "text"),
-}
-"""What names of dtypes begin with, in NumPy, pandas, polars and Arrow."""
+MAX_ROW_NAME = 100
+"""Characters of a text that may be the name of a row."""
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+LIKE_DATE = re.compile(
+    rf"\s*(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d|(?:\d{{1,2}}[. -]+)?(?:{_MONTHS})[a-z]*[. -]+\d)",
+    re.IGNORECASE,
+)
+"""How texts begin that are dates in one of many formats, and no names."""
+_MONEY = "[$\u20ac\u00a3\u00a5]|EUR|USD|GBP|CHF|JPY"
+_DIGITS = r"\d{1,3}(?:([., '\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d+)?|\d+(?:[.,]\d+)?"
+LIKE_NUMBER = re.compile(rf"\s*[+-]?\s?(?:{_MONEY})?\s?[+-]?(?:{_DIGITS})\s?(?:%|{_MONEY})?\s*")
+FORMATTED_SHARE = 0.9
+"""Share of a column's cells that must look like formatted numbers."""
+MAX_FORMATTED_VALUES = 1_000
+"""Distinct texts that are compared with formatted numbers."""
 
-LIST_DTYPES = ("list", "array", "large_list", "fixed_size_list")
-"""What names of dtypes of lists begin with, in polars and Arrow."""
-
-AS_DATES = "dates, which are used only if asked for"
-AS_TEXT = "text, which is not declared to be of categories"
+AS_DATES = "dates, which are used only if requested"
+AS_TEXT = "text, which is not declared categorical"
 AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
+AS_FORMATTED = (
+    "text that looks like numbers with signs such as %, $ or thousands separators; write "
+    "plain numbers to use it"
+)
 
 Selection = frozenset[int] | str | None
 """Positions of columns, "from_dtype" or None, as the encoder's parameters select them."""
@@ -91,7 +105,7 @@ class ColumnStats:
     Attributes
     ----------
     column : Column
-        What it becomes, with its mean or the shares of its categories.
+        Its encoding, with its mean or the shares of its categories.
     std : float
         Standard deviation; zero for categories.
     n_rare : int
@@ -104,7 +118,7 @@ class ColumnStats:
 
 
 def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None) -> Encoding:
-    """Decide what the columns of a table become, and how they are scaled.
+    """Return the encoding of a table: the types of its columns, and their scales.
 
     Parameters
     ----------
@@ -120,6 +134,7 @@ def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None
     InputError
         If no column can be used, or one not in the way that was asked for.
     """
+    table = as_table(table)
     given_names = column_names(table)
     names = given_names or [f"x{at}" for at in range(table.shape[1])]
     used, dropped = _profile_columns(table, names, encoder, counts, given_names is not None)
@@ -127,10 +142,11 @@ def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None
         reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
         raise InputError(f"has no column to use: {reasons}", "X")
     columns = tuple(one.column for one in used)
-    with_gaps = [repr(one.label) for one in columns if one.missing]
-    if with_gaps and encoder.missing == "error":
-        problem = f"has gaps in {counted(len(with_gaps), 'column')}: {some(with_gaps, 5)}"
-        raise InputError(f"{problem}; fill them", "X", (", or choose another", "missing"))
+    incomplete = [repr(one.label) for one in columns if one.missing]
+    if incomplete and encoder.missing == "error":
+        problem = f"has missing values in {counted(len(incomplete), 'column')}"
+        problem = f"{problem}: {some(incomplete, 5)}; impute them"
+        raise InputError(problem, "X", (", or choose another", "missing"))
     if encoder.metric == "cosine":
         _check_cosine(columns, encoder.scale)
     reason_to_scale = _find_reason_to_scale(used, encoder)
@@ -145,7 +161,7 @@ def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None
         shift=shift,
         scale=scale,
         unit_length=encoder.metric == "cosine",
-        refuses_gaps=encoder.missing == "error",
+        refuses_missing=encoder.missing == "error",
         dropped=dropped,
         notes=tuple(_describe_encoding(used, reason_to_scale, encoder.metric)),
     )
@@ -164,7 +180,7 @@ def _profile_columns(
     reader = _ColumnReader(
         _select("categorical_features", encoder.categorical_features, names),
         _select("date_features", encoder.date_features, names),
-        frozenset(getattr(table, "attrs", {}).get(REQUESTED, ())),
+        _find_requested(table),
         counts,
         table.shape[0] if counts is None else int(counts.sum()),
         may_have_identifiers=may_have_identifiers,
@@ -182,9 +198,16 @@ def _profile_columns(
         vectors = {one.column.name for one in stats}
         dropped = [pair for pair in dropped if pair[0] not in vectors]
     for name, reason in dropped:
-        if name in reader.asked:
-            raise InputError(f"has no use for the column {name!r}: {reason}", "X")
+        if name in reader.requested:
+            raise InputError(f"has a column {name!r} that cannot be used: {reason}", "X")
     return stats, tuple(dropped)
+
+
+def _find_requested(table: Any) -> frozenset[str]:
+    """Return the columns that must be used, as readers of files mark them."""
+    if not isinstance(table, nw.DataFrame) or not table.implementation.is_pandas():
+        return frozenset()
+    return frozenset(table.to_native().attrs.get(REQUESTED, ()))
 
 
 # Which columns
@@ -199,26 +222,26 @@ def _select(parameter: str, given: Any, names: Sequence[str]) -> Selection:
         raise InputError(problem, parameter)
     chosen = np.asarray(given)
     if chosen.ndim != 1 or (chosen.dtype.kind not in "biuUO" and chosen.size):
-        problem = f"must be names or places of columns, or a mask; got {given!r}"
+        problem = f"must be names or positions of columns, or a mask; got {given!r}"
         raise InputTypeError(problem, parameter)
     if chosen.dtype.kind == "b":
         if len(chosen) != len(names):
             problem = f"is a mask of {len(chosen)}, and X has {len(names)} columns"
             raise InputError(problem, parameter)
         return frozenset(np.flatnonzero(chosen).tolist())
-    place_of = {name: place for place, name in enumerate(names)}
-    places = []
+    position_of = {name: position for position, name in enumerate(names)}
+    positions = []
     for one in chosen.tolist():
-        place = one if isinstance(one, int) else place_of.get(str(one), -1)
-        if not 0 <= place < len(names):
+        position = one if isinstance(one, int) else position_of.get(str(one), -1)
+        if not 0 <= position < len(names):
             present = some([repr(name) for name in names], 10)
             raise InputError(f"names {one!r}, which X does not have: {present}", parameter)
-        places.append(place)
-    return frozenset(places)
+        positions.append(position)
+    return frozenset(positions)
 
 
-def _is_selected(selection: Selection, place: int) -> bool:
-    return isinstance(selection, frozenset) and place in selection
+def _is_selected(selection: Selection, position: int) -> bool:
+    return isinstance(selection, frozenset) and position in selection
 
 
 @final
@@ -228,7 +251,7 @@ class _ColumnReader:
 
     categorical: Selection
     dates: Selection
-    asked: frozenset[str]
+    requested: frozenset[str]
     counts: IndexArray | None
     n_rows: int
     may_have_identifiers: bool
@@ -237,33 +260,33 @@ class _ColumnReader:
     def read_all(
         self, table: Any, names: Sequence[str]
     ) -> Iterator[Sequence[ColumnStats] | str]:
-        """Yield what is found in each column."""
-        cells, selections = as_cells(table), (self.categorical, self.dates)
+        """Yield the statistics of each column, or why it is not used."""
+        cells, selections = as_matrix(table), (self.categorical, self.dates)
         if is_plain(cells) and not any(isinstance(one, frozenset) for one in selections):
             for first in range(0, len(names), COLUMNS_AT_ONCE):
                 block = cells[:, first : first + COLUMNS_AT_ONCE].T
                 for at, values in enumerate(np.array(block, dtype=np.float64, order="C")):
                     yield self._read_numbers(first + at, names[first + at], values)
             return
-        for place, name in enumerate(names):
-            yield self._read(place, name, column(table, place))
+        for position, cells in enumerate(iterate_columns(table)):
+            yield self._read(position, names[position], cells)
 
-    def _read(self, place: int, name: str, cells: Any) -> Sequence[ColumnStats] | str:
-        is_declared = _is_selected(self.categorical, place)
-        if _is_selected(self.dates, place) and not is_declared:
-            return self._read_dates(place, name, cells)
+    def _read(self, position: int, name: str, cells: Cells) -> Sequence[ColumnStats] | str:
+        is_declared = _is_selected(self.categorical, position)
+        if _is_selected(self.dates, position) and not is_declared:
+            return self._read_dates(position, name, cells)
         kind, factor = find_kind(cells)
         if is_declared or (kind in ("category", "text") and self.categorical == FROM_DTYPE):
             factor = as_factor(cells) if factor is None else factor
             return self._read_categories(
-                place, name, factor, "declared" if is_declared else kind
+                position, name, factor, "declared" if is_declared else kind
             )
         if kind == "number":
-            return self._read_numbers(place, name, cells)
+            return self._read_numbers(position, name, cells)
         if kind == "date" and self.dates == FROM_DTYPE:
-            return self._read_dates(place, name, cells)
+            return self._read_dates(position, name, cells)
         if kind == "vector":
-            width = len(next(cell for cell in cells if not is_gap(cell)))
+            width = len(_find_first(cells))
             return f"an embedding of {width} numbers; embedding={name!r} groups by it"
         reasons = {"date": AS_DATES, "text": AS_TEXT, "category": AS_TEXT}
         return reasons.get(kind, kind)
@@ -271,19 +294,19 @@ class _ColumnReader:
     def read_vectors(self, table: Any, names: Sequence[str]) -> list[ColumnStats]:
         """Return the statistics of all numbers of the columns of vectors."""
         stats = []
-        for place, name in enumerate(names):
-            cells = column(table, place)
+        for position, cells in enumerate(iterate_columns(table)):
+            name = names[position]
             if find_kind(cells)[0] == "vector":
                 matrix = as_vectors(cells, name)
                 means = np.average(matrix, axis=0, weights=self.counts)
                 squares = np.average(np.square(matrix - means), axis=0, weights=self.counts)
                 for part, mean in enumerate(means.tolist()):
-                    one = Column(name, place, "vector", (mean,), part=part)
+                    one = Column(name, position, "vector", (mean,), part=part)
                     stats.append(ColumnStats(one, float(np.sqrt(squares[part]))))
         return stats
 
     def _read_numbers(
-        self, place: int, name: str, cells: Any, kind: str = "number"
+        self, position: int, name: str, cells: Cells, kind: str = "number"
     ) -> Sequence[ColumnStats] | str:
         values = as_numbers(cells, name).astype(np.float64, copy=False)
         is_known = ~np.isnan(values)
@@ -292,21 +315,25 @@ class _ColumnReader:
         if not len(repeated):
             return "empty"
         may_be_identifier = kind == "number" and self.may_have_identifiers
-        if may_be_identifier and name not in self.asked and is_identifier(name, values):
+        if may_be_identifier and name not in self.requested and is_identifier(name, values):
             return AS_IDENTIFIER
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
             raise InputError(f"{problem}; divide them", "X")
         missing = self._missing(len(repeated))
-        number = Column(name, place, kind, (mean,), values=_find_pair(values), missing=missing)
+        number = Column(
+            name, position, kind, (mean,), values=_find_pair(values), missing=missing
+        )
         return [ColumnStats(number, std)]
 
-    def _read_dates(self, place: int, name: str, cells: Any) -> Sequence[ColumnStats] | str:
+    def _read_dates(
+        self, position: int, name: str, cells: Cells
+    ) -> Sequence[ColumnStats] | str:
         parts = date_parts(as_days(cells, name))
         stats: list[ColumnStats] = []
         for kind in ("year", "month"):
-            result = self._read_numbers(place, name, parts[kind], kind)
+            result = self._read_numbers(position, name, parts[kind], kind)
             if isinstance(result, str):
                 return result
             stats += result
@@ -316,10 +343,10 @@ class _ColumnReader:
         totals = np.bincount(days[known], weights, minlength=7)
         present = np.flatnonzero(totals)
         texts = dict(zip(np.array(WEEKDAYS)[present].tolist(), totals[present], strict=True))
-        return [*stats, self._make_categories(place, name, "weekday", texts)]
+        return [*stats, self._make_categories(position, name, "weekday", texts)]
 
     def _read_categories(
-        self, place: int, name: str, factor: Factor, kind: str
+        self, position: int, name: str, factor: Factor, kind: str
     ) -> Sequence[ColumnStats] | str:
         is_declared = kind == "declared"
         texts, n_known = _count_texts(factor, self.counts)
@@ -334,45 +361,50 @@ class _ColumnReader:
         least = min(n / 50, max(MIN_ROWS_PER_CATEGORY, n / 1000))
         common = {text: total for text, total in texts.items() if total >= least}
         n_rare = len(texts) - len(common)
-        if is_declared or name in self.asked or len(common) < 2 or not n_rare:
-            return [self._make_categories(place, name, "category", texts)]
-        return [replace(self._make_categories(place, name, "category", common), n_rare=n_rare)]
+        if is_declared or name in self.requested or len(common) < 2 or not n_rare:
+            return [self._make_categories(position, name, "category", texts)]
+        return [
+            replace(self._make_categories(position, name, "category", common), n_rare=n_rare)
+        ]
 
     def _make_categories(
-        self, place: int, name: str, kind: str, texts: dict[str, Any]
+        self, position: int, name: str, kind: str, texts: dict[str, Any]
     ) -> ColumnStats:
         totals = np.array([*texts.values()], dtype=np.float64)
         shares = tuple((totals / totals.sum()).tolist())
         missing = self._missing(int(totals.sum()))
-        return ColumnStats(Column(name, place, kind, shares, tuple(texts), missing=missing))
+        return ColumnStats(Column(name, position, kind, shares, tuple(texts), missing=missing))
 
     def _missing(self, n_known: int) -> float:
         """Return the share of rows without a value."""
         return (self.n_rows - n_known) / self.n_rows
 
 
-def find_kind(cells: Any) -> tuple[str, Factor | None]:
+def find_kind(cells: Cells) -> tuple[str, Factor | None]:
     """Return the type of a column, and its values where they were read as text.
 
     The type is number, category, text, date or vector, or else why it is not used.
     """
-    dtype = str(getattr(cells, "dtype", type(cells).__name__)).lower()
-    if dtype.startswith("object"):
-        kind = _find_kind_of_objects([cell for cell in list_cells(cells) if not is_gap(cell)])
-    elif dtype.startswith(LIST_DTYPES):
-        first = next((cell for cell in cells if not is_gap(cell)), None)
-        kind = f"of type {dtype}" if as_vector(first) is None else "vector"
-    else:
-        prefixes = (one for one in DTYPE_PREFIXES if dtype.startswith(one))
-        kind = DTYPE_PREFIXES.get(next(prefixes, ""), f"of type {dtype}")
-        kind = "text" if dtype == "str" else kind
+    kind = find_dtype(cells)
+    if kind == "object":
+        present = [cell for cell in list_cells(cells) if not is_missing(cell)]
+        kind = _find_kind_of_objects(present)
+    elif kind == "list":
+        is_vector = as_vector(_find_first(cells)) is not None
+        kind = "vector" if is_vector else f"of type {cells.dtype}"
     if kind != "text":
         return kind, None
     factor = as_factor(cells)
-    texts = (str(value).strip() for value in factor.values if not is_gap(value))
+    texts = (str(value).strip() for value in factor.values if not is_missing(value))
     first = next(texts, "")
     are_dates = DATE.fullmatch(first) and all(map(DATE.fullmatch, texts))
     return "date" if are_dates else "text", factor
+
+
+def _find_first(cells: Cells) -> Any:
+    """Return the first list of a column; None if all are missing."""
+    values = cells.to_numpy() if isinstance(cells, nw.Series) else cells
+    return next((cell for cell in values if not is_missing(cell)), None)
 
 
 def _find_kind_of_objects(cells: Sequence[Any]) -> str:
@@ -386,18 +418,14 @@ def _find_kind_of_objects(cells: Sequence[Any]) -> str:
     is_list = all(isinstance(cell, list | tuple | np.ndarray) for cell in cells)
     if is_list and as_vector(cells[0]) is not None:
         return "vector"
-    return (
-        "date" if all(hasattr(one, "weekday") for one in cells) else "neither numbers nor text"
-    )
+    is_date = all(isinstance(cell, date) for cell in cells)
+    return "date" if is_date else "neither numbers nor text"
 
 
 def _count_texts(factor: Factor, counts: IndexArray | None) -> tuple[dict[str, int], int]:
-    """Return how often each text occurs, and in how many rows there is one.
-
-    Rows that count zero times are not there.
-    """
+    """Return the number of rows of each text, by their counts, and of all rows with a text."""
     texts = [
-        one.strip() if isinstance(one, str) else "" if is_gap(one) else text_of(one)
+        one.strip() if isinstance(one, str) else "" if is_missing(one) else text_of(one)
         for one in factor.values
     ]
     code_of = {text: code for code, text in enumerate(dict.fromkeys(["", *texts]))}
@@ -415,26 +443,53 @@ def _find_reason_to_drop(texts: dict[str, int], n_known: int, kind: str) -> str 
         return "empty"
     if n_values == 1 and kind != "declared":
         return "always the same"
+    if kind == "text" and _are_formatted_numbers(texts):
+        return AS_FORMATTED
     if kind == "text" and n_values == n_known:
         return "different in every row"
-    if kind == "text" and not are_few(n_values, n_known):
+    if kind == "text" and (n_values > MAX_TEXT_VALUES or 2 * n_values > n_known):
         rows = f" in {n_known:,} rows" if n_values <= MAX_TEXT_VALUES else ""
         return f"text, {n_values:,} different values{rows}"
     return f"text, {n_values:,} different values" if n_values > MAX_CATEGORIES else None
 
 
-def are_few(n_values: int, n_cells: int) -> bool:
-    """Say whether so many distinct texts are few enough to be categories."""
-    return n_values <= MAX_TEXT_VALUES and 2 * n_values <= n_cells
+def _are_formatted_numbers(texts: Mapping[str, int]) -> bool:
+    """Return whether most cells, counted by their text, look like $1,200.50 or 10 %."""
+    counts = dict(islice(texts.items(), MAX_FORMATTED_VALUES))
+    n_formatted = sum(n for text, n in counts.items() if LIKE_NUMBER.fullmatch(text))
+    if n_formatted < FORMATTED_SHARE * sum(counts.values()):
+        return False
+    return not all(re.fullmatch(r"[+-]?\d*\.?\d*", text) for text in counts)
+
+
+def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
+    """Return the only column that identifies rows, of text or else of integers."""
+    columns = {name: frame.get_column(name) for name in names}
+    named = [name for name, cells in columns.items() if _are_row_names(cells)] or [
+        name
+        for name, cells in columns.items()
+        if cells.dtype.is_integer() and not cells.null_count()
+        if is_identifier(name, cells.to_numpy())
+    ]
+    return named[0] if len(named) == 1 else None
+
+
+def _are_row_names(cells: "nw.Series[Any]") -> bool:
+    if find_dtype(cells) != "text" or cells.null_count() or cells.n_unique() < len(cells):
+        return False
+    texts = cells.to_list()
+    is_short = max(map(len, texts)) <= MAX_ROW_NAME
+    is_name = not all(map(LIKE_DATE.match, texts))
+    return is_short and is_name and not _are_formatted_numbers(dict.fromkeys(texts, 1))
 
 
 def is_identifier(name: str, values: Array) -> bool:
-    """Say whether distinct integers identify rows: by the column's name, or as they count."""
+    """Return whether distinct integers identify rows: by the name, or if consecutive."""
     n = len(values)
     if n < 3:
         return False
     low, high = float(values.min()), float(values.max())
-    # As many numbers as rows, without a gap: years may be so, but not very many of them.
+    # Consecutive numbers: years may be so, but not very many of them.
     is_count = high - low + 1.0 == n and (n >= MIN_ROWS_OF_COUNT or low in (0.0, 1.0))
     if not (is_count or IDENTIFIER.fullmatch(name)):
         return False
@@ -451,8 +506,8 @@ def _find_pair(values: Array) -> tuple[float, ...]:
 
 def _summarize(values: Array) -> tuple[float, float, float]:
     """Return mean, standard deviation and largest absolute value, without outliers."""
-    places = [-(-part * len(values) // 4) - 1 for part in (1, 2, 3)]  # as "inverted_cdf"
-    first, median, third = np.partition(values, places)[places].tolist()
+    ranks = [-(-part * len(values) // 4) - 1 for part in (1, 2, 3)]  # as "inverted_cdf"
+    first, median, third = np.partition(values, ranks)[ranks].tolist()
     with np.errstate(over="ignore", invalid="ignore"):
         away = values - median
         distances = np.abs(away)
@@ -495,11 +550,11 @@ def _profile_sparse(
         squares = np.bincount(where, weights * np.square(values - means[where]), minlength=p)
         stds = np.sqrt((squares + n_zeros * np.square(means)) / divisor)
     stats = zip(names, means.tolist(), stds.tolist(), (n_missing / n).tolist(), strict=True)
-    for place, (name, mean, std, missing) in enumerate(stats):
-        yield ColumnStats(Column(name, place, "number", (mean,), missing=missing), std)
+    for position, (name, mean, std, missing) in enumerate(stats):
+        yield ColumnStats(Column(name, position, "number", (mean,), missing=missing), std)
 
 
-# What they become
+# Scales and notes
 
 
 def _check_cosine(columns: Sequence[Column], scale: str | None) -> None:
@@ -507,14 +562,14 @@ def _check_cosine(columns: Sequence[Column], scale: str | None) -> None:
     named = [repr(one.label) for one in columns if one.categories]
     if named:
         problem = f"is for numbers, and X has categories: {some(named, 5)}"
-        raise InputError(f"{problem}; leave them out, or choose euclidean", "metric")
+        raise InputError(f"{problem}; drop them, or choose euclidean", "metric")
     if scale not in ("auto", None):
-        problem = 'must be "auto" or None where rows are brought to length 1, metric="cosine"'
+        problem = 'must be "auto" or None where rows are normalized, metric="cosine"'
         raise InputError(f"{problem}; got {scale!r}", "scale")
 
 
 def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") -> str | None:
-    """Return why and how columns are scaled, None if they are not."""
+    """Return why columns are scaled, None if they are not."""
     if encoder.metric == "cosine" or encoder.scale is None:
         return None
     if encoder.scale != "auto":
@@ -522,7 +577,7 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
     numbers = [one for one in used if not one.column.categories]
     if len(numbers) < len(used):
         reason = "numbers are scaled to variance 1, beside categories"
-        return reason if numbers else "categories are scaled by how frequent they are"
+        return reason if numbers else "categories are scaled by their frequency"
     variances = np.array([one.std**2 for one in used if one.column.kind != "vector"])
     variances = variances[variances > 0.0]
     if not len(variances):
@@ -540,7 +595,7 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
 def _scale_column(
     stats: ColumnStats, is_from_sparse: bool, becomes_sparse: bool
 ) -> Iterator[tuple[float, float]]:
-    """Yield what is subtracted from each feature of a column, and what it is divided by.
+    """Yield the shift and the scale of each feature of a column.
 
     Zeros stay what they are where rows are sparse, or become so.
     """
@@ -559,27 +614,27 @@ def _describe_encoding(
 ) -> Iterator[str]:
     """Yield a line for each thing that was done to the table."""
     columns = [one.column for one in used]
-    with_gaps = [one for one in columns if one.missing]
-    if with_gaps:
-        worst = max(with_gaps, key=lambda one: one.missing)
+    incomplete = [one for one in columns if one.missing]
+    if incomplete:
+        worst = max(incomplete, key=lambda one: one.missing)
         share = 100.0 * sum(one.missing for one in columns) / len(columns)
         yield (
-            f"gaps in {len(with_gaps)} of {counted(len(columns), 'column')} count as the "
-            f"column's mean: {format_number(share, 2)} % of the cells, most in "
+            f"missing values in {len(incomplete)} of {counted(len(columns), 'column')} are "
+            f"imputed by the column's mean: {format_number(share, 2)} % of the cells, most in "
             f"{worst.label}, {format_number(100.0 * worst.missing, 2)} %"
         )
     rare = [
         f"{counted(one.n_rare, 'value')} of {one.column.name}" for one in used if one.n_rare
     ]
     if rare:
-        yield f"rare values count as gaps: {some(rare, 5)}"
+        yield f"rare values count as missing: {some(rare, 5)}"
     if reason_to_scale is not None:
         yield reason_to_scale
     vectors = {one.name: None for one in columns if one.kind == "vector"}
     if vectors:
         yield (
             f"the rules use all features of the embedding {some([*vectors], 5)}; pass readable "
-            "columns as X and the vectors as embedding= to get words"
+            "columns as X and the vectors as embedding= for readable rules"
         )
     if metric == "cosine":
-        yield "rows are brought to length 1, and values are parts of that"
+        yield "rows are normalized to length 1, and values are parts of it"

@@ -13,9 +13,8 @@ from taxarbor._format import round_between
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
-from taxarbor.tables._checks import check_weights
+from taxarbor.tables._checks import check_weights, count_repeats
 from taxarbor.tables._encoding import Encoding
-from taxarbor.tables._weights import repeats_of
 from taxarbor.taxonomy._reasons import find_two_values
 from taxarbor.taxonomy._routing import add_means, expand, route, share_missing
 from taxarbor.tree import Tree, _edit
@@ -94,11 +93,11 @@ def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) 
     new = regroup(taxonomy, labels, weights)
     totals = new.tree.node_weights[new.tree.leaves]
     _require_all(totals, "sample_weight is zero for all rows of", "give some a weight")
-    repeats = None if weights is None else repeats_of(weights)
+    repeats = None if weights is None else count_repeats(weights)
     new = add_means(new, expanded.data, new.tree.labels, repeats)
-    if expanded.gaps is not None and taxonomy.encoding is not None:
+    if expanded.missing is not None and taxonomy.encoding is not None:
         new = replace(
-            new, missing=share_missing(new.tree, expanded.gaps, new.tree.labels, repeats)
+            new, missing=share_missing(new.tree, expanded.missing, new.tree.labels, repeats)
         )
     if new.two_values is not None:
         return new

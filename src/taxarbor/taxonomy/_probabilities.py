@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
-from taxarbor.tables._encoding import Expanded
+from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy._routing import expand, send
 from taxarbor.tree import Tree
 from taxarbor.tree._edit import sum_below
@@ -146,7 +146,7 @@ def _softmax(scores: Array, temperature: float) -> Array:
 
 
 def _leaf_scores(
-    taxonomy: "Taxonomy", X: ArrayLike | Expanded, n_threads: int = 1, every: int = 1
+    taxonomy: "Taxonomy", X: ArrayLike | FeatureRows, n_threads: int = 1, every: int = 1
 ) -> Iterator[Array]:
     """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
     tree = taxonomy.tree

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from taxarbor._errors import InputError
-from taxarbor._frames import as_frame, refuse_times, unmasked
+from taxarbor._frames import as_frame, as_numeric, wrap_frame
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows._checks import all_finite, check_structure
-from taxarbor.tables._encoding import Expanded, empty_rows, fill_gaps
+from taxarbor.tables._encoding import FeatureRows, find_empty_rows, impute
 from taxarbor.tree._edit import sum_below
 from taxarbor.tree._routing import node_means, place_rows, refused_value
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from taxarbor.tree import Tree
 
 
-def route(taxonomy: "Taxonomy", X: ArrayLike | Expanded, *, n_threads: int = 1) -> IndexArray:
+def route(
+    taxonomy: "Taxonomy", X: ArrayLike | FeatureRows, *, n_threads: int = 1
+) -> IndexArray:
     """Return the leaves of rows, -1 for noise; see :meth:`Taxonomy.predict`."""
     rows = read_rows(X, taxonomy)
     labels = send(taxonomy, rows, n_threads=n_threads)
@@ -29,21 +31,21 @@ def route(taxonomy: "Taxonomy", X: ArrayLike | Expanded, *, n_threads: int = 1) 
 
 
 def mark_noise(
-    taxonomy: "Taxonomy", rows: Expanded, labels: IndexArray, *, n_threads: int = 1
+    taxonomy: "Taxonomy", rows: FeatureRows, labels: IndexArray, *, n_threads: int = 1
 ) -> IndexArray:
     """Return the leaves of rows with -1 for noise; rows without any value are none."""
     if taxonomy.noise_model is None or not len(labels):
         return labels
     data, fill = rows.data, fills_of(taxonomy)
     is_noise = taxonomy.noise_model.find_noise(data, fill, n_threads=n_threads)
-    empty = empty_rows(rows.gaps)
+    empty = find_empty_rows(rows.missing)
     if empty is None and isinstance(data, np.ndarray):
         empty = np.zeros(len(labels), dtype=bool)
         empty[is_noise] = np.isnan(data[is_noise]).all(axis=1)
     return np.where(is_noise if empty is None else is_noise & ~empty, -1, labels)
 
 
-def send(taxonomy: "Taxonomy", X: ArrayLike | Expanded, *, n_threads: int = 1) -> IndexArray:
+def send(taxonomy: "Taxonomy", X: ArrayLike | FeatureRows, *, n_threads: int = 1) -> IndexArray:
     """Return the leaves of all rows, of noise as well."""
     data, fill = read_rows(X, taxonomy).data, fills_of(taxonomy)
     return place_rows(taxonomy.tree, data, fill, n_threads=n_threads).astype(np.intp)
@@ -63,10 +65,10 @@ def fills_of(taxonomy: "Taxonomy") -> Array | None:
 
 def check_columns(X: Any, names: Sequence[str] | None) -> None:
     """Raise ValueError if a frame's columns are not the features the tree was grown on."""
-    columns = getattr(X, "columns", None)
-    if names is None or columns is None:
+    frame = wrap_frame(X)
+    if names is None or frame is None:
         return
-    given, expected = [str(column) for column in columns], list(names)
+    given, expected = [str(name) for name in frame.columns], list(names)
     if given == expected:
         return
     if sorted(given) == sorted(expected):
@@ -80,7 +82,7 @@ def check_columns(X: Any, names: Sequence[str] | None) -> None:
     )
 
 
-def expand(X: ArrayLike | Expanded, taxonomy: "Taxonomy") -> Expanded:
+def expand(X: ArrayLike | FeatureRows, taxonomy: "Taxonomy") -> FeatureRows:
     """Return X as features of a tree, with the missing cells of the user's table.
 
     Raises InputError where values are refused.
@@ -88,7 +90,7 @@ def expand(X: ArrayLike | Expanded, taxonomy: "Taxonomy") -> Expanded:
     rows = read_rows(X, taxonomy)
     data: Any = rows.data
     cells = data.data if sparse.issparse(rows.data) else data
-    if rows.gaps is not None or all_finite(cells):
+    if rows.missing is not None or all_finite(cells):
         return rows
     fill = fills_of(taxonomy)
     wrong = ~np.isfinite(cells) if fill is None else np.isinf(cells)
@@ -98,25 +100,24 @@ def expand(X: ArrayLike | Expanded, taxonomy: "Taxonomy") -> Expanded:
         if sparse.issparse(rows.data):
             row = int(np.searchsorted(data.indptr[1:], first, "right"))
         raise refused_value(taxonomy.tree, data, row, allow_nan=fill is not None)
-    return fill_gaps(data.copy(), fill)
+    return impute(data.copy(), fill)
 
 
-def read_rows(X: ArrayLike | Expanded, taxonomy: "Taxonomy") -> Expanded:
+def read_rows(X: ArrayLike | FeatureRows, taxonomy: "Taxonomy") -> FeatureRows:
     """Return rows as an array or CSR matrix of features; arrays may still hold NaN.
 
     Cells are not looked at, unless a table is encoded.
     """
     rule = taxonomy.tree.rules[taxonomy.tree.root]
     dtype = np.dtype(np.float64) if rule is None else rule.dtype
-    if isinstance(X, Expanded):
+    if isinstance(X, FeatureRows):
         return X
     if taxonomy.encoding is not None:
         return taxonomy.encoding.expand(X, dtype)
     X = as_frame(X)
     check_columns(X, taxonomy.feature_names)
     width = taxonomy.n_features
-    refuse_times(X)
-    data: Any = X if sparse.issparse(X) else np.asarray(_with_nan(X))
+    data: Any = X if sparse.issparse(X) else np.asarray(as_numeric(X))
     if data.ndim != 2:
         raise InputError(
             f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
@@ -131,16 +132,7 @@ def read_rows(X: ArrayLike | Expanded, taxonomy: "Taxonomy") -> Expanded:
             data = data.copy()  # the user's stays as it is
             data.sum_duplicates()
     data = _as_float(data, dtype)
-    return Expanded(data if sparse.issparse(X) else np.ascontiguousarray(data), None)
-
-
-def _with_nan(X: Any) -> Any:
-    """Return a masked array, or a frame of pandas, with NaN for gaps, and all else as it is."""
-    if not hasattr(X, "iloc"):
-        return unmasked(X)
-    if all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
-        return X.to_numpy()
-    return X.to_numpy(dtype=object, na_value=np.nan)  # integers of pandas have no NaN
+    return FeatureRows(data if sparse.issparse(X) else np.ascontiguousarray(data), None)
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:

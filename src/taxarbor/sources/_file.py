@@ -1,14 +1,8 @@
-"""What readers of files share: blocks of rows, and errors that name the file."""
+"""Shared by readers of files: blocks of rows, names of columns, errors that name the file."""
 
-import csv
 import difflib
-import lzma
 import math
 import os
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,21 +20,14 @@ MAX_NAMED = 10
 """Columns that a message names."""
 REQUESTED = "taxarbor requested"
 """Key of pandas' ``attrs`` for the columns that were requested by name."""
-DAMAGED = (
-    *(EOFError, LookupError, OSError, OverflowError, RuntimeError, ValueError),
-    *(MemoryError, SystemError, TypeError),  # of wrong sizes and types in a header
-    *(SyntaxError, tokenize.TokenError),  # of the literal in the header of an npy file
-    *(csv.Error, lzma.LZMAError, struct.error, zipfile.BadZipFile, zlib.error),
-)
-"""What libraries raise when a file that they read is damaged."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Rows that follow one another, read when ``load`` is called, in any thread.
+    """Consecutive rows, read when ``load`` is called, in any thread.
 
-    What it returns is valid until the same thread loads another block.
+    The result is valid until the same thread loads another block.
     """
 
     title: str | None
@@ -91,23 +78,28 @@ class File:
         with reading(self.name, format, part):
             try:
                 yield
-            except DAMAGED:
+            except FileFormatError:
+                raise
+            except Exception:
                 self.check()  # a change is the better explanation
                 raise
 
 
 @contextmanager
 def reading(name: str, format: str, part: str = "") -> Iterator[None]:
-    """Turn the errors of other libraries into a FileFormatError, in one line."""
+    """Turn the errors of other libraries into a FileFormatError, in one line.
+
+    Libraries raise errors of many types for a damaged file, from EOFError to MemoryError.
+    """
     try:
         yield
-    except FileFormatError:
+    except (FileFormatError, ImportError):
         raise
     except UnicodeDecodeError as error:
         byte = f"{error.reason}: 0x{error.object[error.start]:02x}"
         message = f"{name} is not text in UTF-8 ({byte}); save it as UTF-8"
         raise FileFormatError(message) from error
-    except DAMAGED as error:
+    except Exception as error:
         cause = " ".join(str(error).split())[:300] or type(error).__name__
         cause = f"{part} cannot be read: {cause}" if part else cause
         message = f"{name} is no {format} file, or a damaged one: {cause}"
@@ -131,7 +123,7 @@ def row_range(first: int, last: int) -> str:
     return f"rows {first} to {last - 1}"
 
 
-def columns_at(title: str, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
+def find_columns(title: str, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
     """Return the positions of columns by their names, or raise FileFormatError."""
     if names is None:
         message = f"has no column names, so {list_names(wanted)} cannot be looked up in it"
@@ -164,13 +156,12 @@ def check_unique(title: str, names: Iterable[str]) -> None:
 
 
 def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
-    """Raise FileFormatError for what is not a matrix of real numbers with rows and columns."""
-    if dtype.names is not None:
-        raise FileFormatError(f"{title} holds records; save the numbers as one 2-D array")
+    """Raise FileFormatError unless it is a matrix of real numbers with rows and columns."""
     if dtype.kind not in "fiub":
         words = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "dates"}
+        words |= {"V": "records", "O": "Python objects, which are not loaded, for safety"}
         content = words.get(dtype.kind, str(dtype))
-        raise FileFormatError(f"{title} holds {content}, not real numbers")
+        raise FileFormatError(f"{title} holds {content}; save it as plain numbers")
     if len(shape) != 2:
         hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
         message = f"has shape {tuple(shape)}, not (n_rows, n_features)"
@@ -180,7 +171,7 @@ def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None
 
 
 def mark_columns(frame: Any, requested: Sequence[str], categories: Sequence[str]) -> Any:
-    """Mark columns of a pandas frame, in place, as used or refused, some as categories."""
+    """Mark columns of a pandas frame, in place, as requested, some of them as categories."""
     for name in categories:
         frame[name] = frame[name].astype("category")
     known = frame.attrs.get(REQUESTED, ())
