@@ -1,14 +1,10 @@
 """The taxonomy: what stands beside the tree, and copies, prunings and names of it all."""
 
-import copy
 import dataclasses
-import io
 import pickle
 
-import joblib
 import numpy as np
 import pytest
-import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -16,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, Taxarbor, Taxonomy
+from taxarbor import Taxarbor, Taxonomy
 from taxarbor.plot import plot_tree
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 from tests.tree.test_tree import limits_of
@@ -49,40 +45,8 @@ def test_other_names_change_nothing_else(with_means, same, refused):
         with_means.rename_features("ab")
 
 
-def test_the_arrays_given_stay_their_owners(known):
-    means = np.ones((6, 2))
-    taxonomy = dataclasses.replace(known, means=means)
-    means[:] = 7
-    assert (taxonomy.means == 1).all()
-    with pytest.raises(ValueError, match="read-only"):
-        taxonomy.means[0] = 2.0
-
-
-def by_skops(taxonomy):
-    data = skops.io.dumps({"taxonomy": taxonomy})
-    trusted = ["taxarbor.taxonomy._taxonomy.Taxonomy"]
-    return skops.io.loads(data, trusted=trusted)["taxonomy"]
-
-
-def by_joblib(taxonomy):
-    file = io.BytesIO()
-    joblib.dump(taxonomy, file)
-    file.seek(0)
-    return joblib.load(file)
-
-
 def by_pickle(taxonomy, protocol=None):
     return pickle.loads(pickle.dumps(taxonomy, protocol))
-
-
-def test_copies_are_the_same(known, bare, with_means, chain, same):
-    by_columns = dataclasses.replace(with_means, means=np.asfortranarray(with_means.means))
-    for again in (copy.copy, copy.deepcopy, by_pickle, by_joblib, by_skops):
-        for taxonomy in (known, bare, with_means):
-            same(taxonomy, again(taxonomy))
-        same(with_means, again(by_columns))
-    same(with_means, by_pickle(with_means, 2))
-    same(chain, by_pickle(chain))
 
 
 @given(data=st.data())
@@ -153,9 +117,3 @@ def test_pruned_trees_predict_the_cut_of_what_is_predicted(ruled_trees, data):
     for limit in limits_of(tree):
         expected = taxonomy.cut(**limit)[first][taxonomy.predict(X)]
         np.testing.assert_array_equal(taxonomy.prune(**limit).predict(X), expected)
-
-
-def test_growing_less_predicts_as_pruning_does():
-    X = np.random.default_rng(2).normal(size=(90, 5))
-    large, small = (HMMC(n, random_state=0).fit(X).taxonomy_ for n in (9, 5))
-    np.testing.assert_array_equal(large.prune(5).predict(X), small.predict(X))
