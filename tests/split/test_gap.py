@@ -3,7 +3,6 @@
 from itertools import pairwise, product
 
 import numpy as np
-import pytest
 from scipy.optimize import minimize
 
 from taxarbor.split import Refusal
@@ -48,16 +47,6 @@ def test_more_starts_are_never_worse_and_no_round_raises_the_objective():
         for one in found:
             assert (np.diff(one.info.trace) <= 1e-12).all()
         assert all(b.gap >= a.gap * (1.0 - 1e-5) for a, b in pairwise(found))
-
-
-def test_a_leaf_is_ranked_by_its_gap():
-    """The scatter between the children, by hand, for the root of the objective."""
-    Z = lifted(np.random.default_rng(6).standard_normal((200, 4)), "float64")
-    found = find(Z)
-    labels = sides(Z, found)
-    means = np.stack([Z[labels == k, :-1].mean(axis=0) for k in range(2)])
-    between = (means[labels] ** 2).sum(axis=1).mean()
-    assert found.gap == pytest.approx(between / np.sqrt(found.info.trace[-1]))
 
 
 def test_the_objective_is_nearly_the_least_for_the_labels():

@@ -26,21 +26,17 @@ def test_numbers():
 
 
 def test_columns_have_the_same_decimals_and_unit():
-    for values, told in (
-        ([3.0, 2.0, 100.0], ["3", "2", "100"]),
+    for values, texts in (
         ([0.5, 12.25], ["0.50", "12.25"]),
         ([1994.0, 17_590.0], ["1,994", "17,590"]),
         ([46e6, 1.25e6], ["46.00 million", "1.25 million"]),
         ([46e6, 500.0], ["46,000,000", "500"]),
-        ([203.2, 0.0001, 0.0], ["203.2000", "0.0001", "0.0000"]),
-        ([0.0], ["0"]),
         ([1.0, -1e-17], ["1", "0"]),
-        ([-2.5e6, -0.0, -40.0], ["-2,500,000", "0", "-40"]),
         ([1.5, NAN, -2.0], ["1.5", "-", "-2.0"]),
         ([1e16, 1.0], ["1.000e+16", "1.000e+00"]),
         ([], []),
     ):
-        assert format_column(np.array(values)) == told
+        assert format_column(np.array(values)) == texts
 
 
 @given(st.lists(st.floats(-1e14, 1e14) | st.just(NAN), max_size=6))
