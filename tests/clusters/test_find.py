@@ -131,3 +131,13 @@ def test_what_the_sample_does_not_have():
         X[far] += 1.0
         _, labels = grow(X, 2, run=Run(seed))
         assert np.flatnonzero(labels == labels[far]).tolist() == [far]
+
+
+def test_an_observer_sees_the_leaves_asked_for(data):
+    """More of them are grown than are left in the end."""
+    events = []
+    coordinates, run = find_coordinates(data["cloud"], 0), Run(observer=events.append)
+    grow_leaves(coordinates, GapSplitter(), StoppingRule(20), run, n_reported=10)
+    numbers = [event.n_leaves for event in events]
+    assert numbers == sorted(numbers)
+    assert (numbers[-1], {event.max_leaves for event in events}) == (10, {10})

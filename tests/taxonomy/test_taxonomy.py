@@ -1,5 +1,6 @@
 """The taxonomy: what stands beside the tree, and copies, prunings and names of it all."""
 
+import copy
 import dataclasses
 import pickle
 
@@ -26,6 +27,10 @@ def test_parts_of_the_known_tree(known, bare):
         known.n_features_used[0] = 1
     with pytest.raises(AttributeError):
         known.tree = bare.tree
+    means = np.ones((6, 2))
+    taxonomy = dataclasses.replace(known, means=means)
+    means[:] = 7  # the taxonomy has its own
+    assert (taxonomy.means == 1).all()
 
 
 def test_the_number_of_features_is_known_where_anything_tells(bare, with_means):
@@ -45,14 +50,11 @@ def test_other_names_change_nothing_else(with_means, same, refused):
         with_means.rename_features("ab")
 
 
-def by_pickle(taxonomy, protocol=None):
-    return pickle.loads(pickle.dumps(taxonomy, protocol))
-
-
 @given(data=st.data())
-def test_pickles_change_nothing(trees, same, data):
+def test_copies_are_the_same(trees, same, data):
     taxonomy = data.draw(trees)
-    same(taxonomy, by_pickle(taxonomy))
+    for again in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+        same(taxonomy, again(taxonomy))
 
 
 def test_parts_that_do_not_fit_are_refused(known, with_means, assessed, refused):
@@ -99,7 +101,8 @@ def test_the_taxonomy_of_a_model():
 
 
 def test_pruned_nodes_keep_their_statistics(with_means, known):
-    pruned = with_means.prune(3)
+    pruned = dataclasses.replace(with_means, temperature=1.25).prune(3)
+    assert pruned.temperature == 1.25
     np.testing.assert_array_equal(pruned.means, with_means.means[:4])
     text = known.to_text(max_depth=1).replace("[2 clusters]", "[c1]").replace("c3", "c2")
     assert known.prune(3).to_text() == text
