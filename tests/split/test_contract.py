@@ -1,7 +1,7 @@
 """One contract over every splitter of rows: what any of them owes to the growth loop.
 
 ``GapSplitter``, which finds planes on samples, has another: see ``test_gap.py``, and
-``tests/clusters/test_growth.py`` for the rows that it divides.
+``tests/clusters/test_find.py`` for the rows that it divides.
 """
 
 import pickle
