@@ -1,9 +1,7 @@
 """The growth loop, with splitters that only pretend."""
 
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import count
 
 import numpy as np
 import pytest
@@ -13,8 +11,8 @@ from taxarbor._types import SolveInfo, Status
 from taxarbor.grow import Run, StoppingRule, grow, grow_from
 from taxarbor.rows import as_rows
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split
-from taxarbor.split._margins import KINDS
 from taxarbor.tree import LinearRule
+from tests.tree.conftest import assert_same
 
 INFO = SolveInfo(Status.CONVERGED, 1, 1.0, (1.0,))
 
@@ -45,20 +43,6 @@ class Halver:
         return [task.path for task in self.tasks]
 
 
-class Pressed(Halver):
-    """Presses Ctrl-C during its n-th split."""
-
-    def __init__(self, at):
-        super().__init__()
-        self.at, self.turns = at, count(1)
-
-    def split(self, task):
-        split = super().split(task)
-        if next(self.turns) == self.at:
-            signal.raise_signal(signal.SIGINT)
-        return split
-
-
 @pytest.fixture
 def rows():
     return as_rows(np.arange(240.0)[:, None])
@@ -67,18 +51,6 @@ def rows():
 def grow_with(rows, splitter, *, branching=2, seed=0, observer=ignore, pool=None, **limits):
     run, stop = Run(seed, observer, pool), StoppingRule(**limits)
     return grow(rows, splitter, branching=branching, stop=stop, run=run).freeze()
-
-
-def same(a, b):
-    arrays = ("order", "start", "stop", "parents", "birth", "score", "objective")
-    assert all(np.array_equal(getattr(a, n), getattr(b, n), equal_nan=True) for n in arrays)
-    assert a.notes == b.notes
-    for x, y in zip(a.rules, b.rules, strict=True):
-        assert (x is None) == (y is None)
-        if x is not None:
-            assert x.weights.tobytes() == y.weights.tobytes()
-            assert x.center.tobytes() == y.center.tobytes()
-    return True
 
 
 # ---- best first ----
@@ -113,14 +85,6 @@ def test_equal_extreme_and_infinite_scores(rows):
 # ---- limits ----
 
 
-def test_never_more_leaves_than_asked_for(rows):
-    for branching in (2, 3, 4, 7):
-        for n_leaves in (1, 2, 3, 5, 8, 10):
-            tree = grow_with(rows, Halver(), branching=branching, n_leaves=n_leaves)
-            assert n_leaves - (branching - 1) < tree.n_leaves <= n_leaves
-            assert (tree.n_leaves - 1) % (branching - 1) == 0
-
-
 def test_depth_counts_as_it_does_when_pairs_are_merged():
     """A split of K children is made of K - 1 pairs, which are together one level deep."""
     for branching in (2, 3, 5):
@@ -150,36 +114,14 @@ def test_sizes_and_depths(rows):
 def test_tasks_carry_where_they_are(rows):
     splitter = Halver()
     tree = grow_with(rows, splitter, branching=3, n_leaves=13, seed=5)
-    by_path = {task.path: task for task in splitter.tasks}
-    ids = {(): 0}
-    for node in range(1, tree.n_nodes):
-        parent = int(tree.parents[node])
-        siblings = np.flatnonzero(tree.parents == parent)
-        path = next(path for path, n in ids.items() if n == parent)
-        ids[(*path, int(np.flatnonzero(siblings == node)[0]))] = node
-    for path, task in by_path.items():
+    for task in splitter.tasks:
         assert (task.n_children, task.seed) == (3, 5)
         np.testing.assert_array_equal(task.origin, rows.center)
-        assert task.rows.n_rows == tree.sizes[ids[path]]
-        lineage = [tree.rules[ids[path[:depth]]] for depth in range(len(path))]
-        assert [id(rule) for rule in task.lineage] == [id(rule) for rule in lineage]
-
-
-def test_children_have_the_rows_they_were_given():
-    """Whatever the order of rows in the data and in a parent."""
-    X = np.random.default_rng(0).permutation(np.arange(60.0))[:, None]
-
-    class Parity:
-        def split(self, task):
-            values = (task.rows.scores(np.ones((1, 1)))[:, 0] + task.rows.center[0]).round()
-            labels = (values // 2 ** len(task.path) % 2).astype(np.intp)
-            rule = LinearRule(np.array([[1.0], [-1.0]]), np.zeros(1))
-            return Split(labels, rule, float(-len(task.path)), 0.0, INFO)
-
-    tree = grow_with(as_rows(X), Parity(), n_leaves=4)
-    for leaf in tree.leaves:
-        values = X[tree.order[tree.start[leaf] : tree.stop[leaf]], 0]
-        assert len(set(values % 4)) == 1
+        nodes = [0]
+        for child in task.path:
+            nodes.append(tree.children(nodes[-1])[child])
+        assert task.rows.n_rows == tree.sizes[nodes[-1]]
+        assert [*map(id, task.lineage)] == [id(tree.rules[node]) for node in nodes[:-1]]
 
 
 def test_refusals_are_noted(rows):
@@ -221,32 +163,6 @@ def test_observers_see_growth(rows):
     assert events[-1].max_leaves == 0  # no limit
 
 
-# ---- interrupts ----
-
-
-def test_ctrl_c_propagates(rows, ctrl_c):
-    """In the main thread, and in one of a pool, for which the main one waits."""
-    with ThreadPoolExecutor(2) as pool:
-        for chosen, at in ((None, 1), (None, 4), (pool, 1), (pool, 4)):
-            with pytest.raises(KeyboardInterrupt):
-                grow_with(rows, Pressed(at), n_leaves=10, pool=chosen)
-
-
-def test_growth_works_outside_the_main_thread(rows):
-    with ThreadPoolExecutor(1) as pool:
-        tree = pool.submit(grow_with, rows, Halver(), n_leaves=10).result()
-    assert same(tree, grow_with(rows, Halver(), n_leaves=10))
-
-
-def test_other_errors_are_not_swallowed(rows):
-    class Broken:
-        def split(self, task):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        grow_with(rows, Broken(), n_leaves=3)
-
-
 # ---- the same tree, however it is run ----
 
 
@@ -275,27 +191,8 @@ def test_the_tree_does_not_depend_on_how_splits_are_run():
             assert plain.n_leaves == 9
             with ThreadPoolExecutor(3) as pool:
                 for rows in (lifted(300), lifted(300, n_threads=2)):
-                    assert same(plain, grow_with(rows, splitter, pool=pool, **options))
-            assert same(plain, grow_with(lifted(300), splitter, pool=Backwards(), **options))
-
-
-def test_the_objective_never_rises_at_any_node():
-    splitters = [
-        margins(kind, solver=solver, center=center, tol=1e-3)
-        for kind in KINDS
-        for solver in ("newton", "pqn")
-        for center in ("node", "data")
-    ]
-    trees = [
-        grow_with(lifted(200), splitter, branching=branching, n_leaves=7)
-        for splitter in splitters
-        for branching in (2, 3)
-    ]
-    assert all(tree.n_leaves == 7 for tree in trees)
-    for tree in trees:
-        traces = [np.array(info.trace) for info in tree.info if info is not None]
-        assert len(traces) >= tree.n_splits
-        assert all((np.diff(trace) <= 1e-12 * trace[:-1]).all() for trace in traces)
+                    assert_same(plain, grow_with(rows, splitter, pool=pool, **options))
+            assert_same(plain, grow_with(lifted(300), splitter, pool=Backwards(), **options))
 
 
 # ---- many nodes at a time ----
@@ -386,13 +283,6 @@ def test_rounds_grow_the_same_tree(limits, n_children):
         n_tried, n_needed = n_tried + len(tried), n_needed + len(needed)
     if "by_size" not in limits:
         assert n_tried <= 2 * n_needed
-
-
-def test_there_are_about_as_many_rounds_as_levels():
-    for seed in range(8):
-        (tree, single, _), (_, rounds, _) = grow_twice(seed, 2, n_leaves=300, refused=0.0)
-        assert tree.n_leaves == 300
-        assert len(rounds) <= tree.height + 3 < len(single)
 
 
 def numbers(tasks):

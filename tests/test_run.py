@@ -3,8 +3,11 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
+from taxarbor._run import one_blas_thread
 from taxarbor.grow import Run
 
 
@@ -21,12 +24,6 @@ def test_results_come_in_order_and_from_several_threads():
     assert list(Run().each(abs, [-1, 2])) == [1, 2]
 
 
-def test_a_single_item_runs_in_the_calling_thread():
-    with ThreadPoolExecutor(2) as pool:
-        threads = Run(pool=pool).each(lambda _: threading.get_ident(), [0])
-        assert list(threads) == [threading.get_ident()]
-
-
 @pytest.mark.parametrize("error", [MemoryError, ValueError, KeyboardInterrupt])
 def test_an_error_of_a_task_is_raised_for_its_result(error):
     def work(item):
@@ -39,3 +36,22 @@ def test_an_error_of_a_task_is_raised_for_its_result(error):
         assert [next(results) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(error):
             next(results)
+
+
+def blas_threads():
+    assert np.linalg.eigvalsh(np.eye(2)).sum() == 2.0  # BLAS is loaded
+    infos = ThreadpoolController().select(user_api="blas").info()
+    return {info["num_threads"] for info in infos}
+
+
+def test_the_last_of_overlapping_users_lifts_the_limit_of_blas():
+    before = blas_threads()
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    assert blas_threads() == {1}
+    first.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    error = ZeroDivisionError()  # an error lifts it as well
+    assert not second.__exit__(type(error), error, None)
+    assert blas_threads() == before

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taxarbor.clusters import find_coordinates
-from taxarbor.clusters._leaves import SHRINKAGE, Leaves, compete, fit_leaves, seed_leaves
+from taxarbor.clusters._leaves import SHRINKAGE, Leaves, compete, fit_leaves
 
 
 def divide(n_rows, n_leaves, rng):
@@ -83,19 +83,6 @@ def test_the_scores_are_distances_in_the_metric_of_the_leaves(data):
     np.testing.assert_array_equal(place(model, coordinates), distances.argmin(axis=1))
 
 
-def test_rows_on_the_wrong_side_move():
-    rng = np.random.default_rng(5)
-    truth = np.repeat(np.arange(4), 50)
-    X = rng.standard_normal((200, 3)) + 12.0 * np.eye(4, 3)[truth]
-    labels = truth.copy()
-    labels[::9] = rng.integers(0, 4, len(labels[::9]))
-    coordinates = find_coordinates(X, 0)
-    for start in (labels, truth):
-        moved, model = compete(leaves_of(start, coordinates), coordinates)
-        np.testing.assert_array_equal(moved.labels, truth)
-        np.testing.assert_array_equal(place(model, coordinates), truth)
-
-
 def test_a_leaf_is_never_lost():
     """Of two leaves with the same mean the first would get all rows of both."""
     X = np.repeat([[0.0, 0.0], [4.0, 1.0]], 10, axis=0)
@@ -104,21 +91,6 @@ def test_a_leaf_is_never_lost():
     moved, model = compete(leaves, coordinates)
     np.testing.assert_array_equal(moved.labels, leaves.labels)
     assert model.weights.shape == (3, 2)
-
-
-def test_rows_are_where_the_last_model_sends_them(data):
-    for X in data.values():
-        for dtype in ("float64", "float32"):
-            coordinates = find_coordinates(X.astype(dtype), 0)
-            leaves = leaves_of(divide(len(X), 5, np.random.default_rng(1)), coordinates)
-            trace = trace_of(leaves, coordinates, 10)
-            assert trace[-1] < trace[0]
-            assert (np.diff(trace) <= 1e-6 * np.abs(trace).max()).all()
-            moved, model = compete(leaves, coordinates)
-            assert moved.counts.all()
-            np.testing.assert_array_equal(np.bincount(moved.labels), moved.counts)
-            if not np.array_equal(moved.labels, leaves.labels):
-                assert np.mean(place(model, coordinates) == moved.labels) > 0.99
 
 
 def test_leaves_without_scatter():
@@ -138,36 +110,3 @@ def test_leaves_without_scatter():
         coordinates = find_coordinates(X.astype(dtype), 0)
         model, _ = fit_leaves(leaves_of(labels, coordinates), coordinates)
         assert np.isfinite(model.weights).all()
-
-
-def test_seeds_are_nearest_to_their_rows(data):
-    """A few rounds of k-means: rows are nearer to their mean than rows drawn at random were."""
-    for X in data.values():
-        coordinates = find_coordinates(X, 0)
-        Z = coordinates.values[:, :-1].astype(np.float64)
-        for n_seeds in (2, 9, 40):
-            leaves, again = (seed_leaves(coordinates, n_seeds, 3) for _ in range(2))
-            np.testing.assert_array_equal(leaves.labels, again.labels)
-            assert 2 <= leaves.n_leaves <= n_seeds
-            assert leaves.counts.min() > 0
-            np.testing.assert_array_equal(np.bincount(leaves.labels), leaves.counts)
-            inertia = ((Z - leaves.means[leaves.labels]) ** 2).sum()
-            drawn = Z[np.random.default_rng(0).choice(len(Z), n_seeds, replace=False)]
-            assert inertia < ((Z[:, None] - drawn) ** 2).sum(axis=2).min(axis=1).sum()
-        assert len({seed_leaves(coordinates, 9, n).labels.tobytes() for n in range(4)}) > 1
-    X = np.repeat(np.random.default_rng(0).standard_normal((4, 3)), 20, axis=0)
-    leaves = seed_leaves(find_coordinates(X, 0), 30, 0)  # one leaf for each distinct row
-    assert leaves.counts.tolist() == [20] * 4
-    assert (leaves.labels.reshape(4, 20) == leaves.labels[::20, None]).all()
-
-
-def test_means_of_leaves():
-    rng = np.random.default_rng(0)
-    coordinates = find_coordinates(rng.normal(size=(500, 9)) + 1.0, 0)
-    labels = rng.permutation(np.arange(500) % 7).astype(np.int32)
-    leaves = Leaves.of(labels, 8, coordinates)
-    Z = coordinates.values[:, :-1].astype(np.float64)
-    means = [Z[labels == leaf].mean(axis=0) for leaf in range(7)]
-    np.testing.assert_allclose(leaves.means[:7], means, rtol=1e-12, atol=1e-15)
-    assert np.isnan(leaves.means[7]).all()  # no row
-    assert leaves.counts.tolist() == [*np.bincount(labels), 0]

@@ -6,8 +6,6 @@ from scipy import sparse
 
 from taxarbor.clusters import count_coordinates, draw_rows, find_coordinates
 from taxarbor.clusters._coordinates import (
-    BITS,
-    CLUSTERS_PER_COORDINATE,
     DIRECTION_ROWS,
     LIFT,
     MAX_COORDINATES,
@@ -67,19 +65,6 @@ def test_many_features_keep_the_greatest_variance():
             assert (np.diff(kept) <= 1e-4 * kept[0]).all()  # the greatest first
 
 
-def test_coordinates_are_whole_multiples_of_a_unit(data):
-    for X in (*data.values(), with_decay(500, 20) * np.logspace(0, 4, 500)[:, None]):
-        found = find_coordinates(X, 0)
-        assert np.log2(found.unit) == round(np.log2(found.unit))
-        whole = found.values.astype(np.float64) / found.unit
-        np.testing.assert_array_equal(whole, np.rint(whole))
-        assert np.abs(whole).max() <= 2**BITS
-        Z = whole[:, :-1].astype(np.int64).astype(object)  # Python's own, of any length
-        scatter = (Z.T @ Z).astype(np.float64) * (found.unit**2 / len(X))
-        scale = np.abs(scatter).max()
-        np.testing.assert_allclose(found.scatter, scatter, rtol=1e-9, atol=1e-13 * scale)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_nothing_depends_on_threads(kind, dtype):
@@ -103,10 +88,8 @@ def test_some_of_the_rows(data):
 def test_of_many_clusters_more_coordinates_are_kept():
     numbers = [count_coordinates(n) for n in range(1, 2000)]
     assert numbers == sorted(numbers)
-    assert set(numbers) == {N_COORDINATES, 127, MAX_COORDINATES}
+    assert (numbers[0], numbers[-1]) == (N_COORDINATES, MAX_COORDINATES)
     assert count_coordinates(None) == N_COORDINATES
-    for n_clusters, size in enumerate(numbers, 1):
-        assert size >= min(n_clusters / CLUSTERS_PER_COORDINATE, MAX_COORDINATES)
     X = with_decay(300, 200)
     for size in (5, N_COORDINATES, 127, 255):
         found = find_coordinates(X, 0, size=size)
@@ -114,24 +97,6 @@ def test_of_many_clusters_more_coordinates_are_kept():
         best = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:size] ** 2
         kept = plain(found) / np.linalg.norm(found.directions, axis=1).mean()
         np.testing.assert_allclose((kept**2).sum(), best.sum(), rtol=1e-5)
-
-
-def turn(values):
-    """Turn each direction so that its first coordinate is positive: either way is one."""
-    return values * np.where(values[0] < 0.0, -1.0, 1.0)
-
-
-def test_storage_scale_and_shift_change_nothing(data):
-    for X in (data["cloud"], data["wide"]):
-        expected = find_coordinates(X, 0)
-        for other in (sparse.csr_array(X), 1e-6 * X + 1e-6, 1000.0 * X + 1000.0):
-            values = plain(find_coordinates(other, 0))
-            np.testing.assert_allclose(
-                turn(values), turn(plain(expected)), atol=2 * expected.unit
-            )
-        projected = (X - X.mean(axis=0)) @ expected.directions.T
-        np.testing.assert_allclose(plain(expected), projected, atol=0.501 * expected.unit)
-        np.testing.assert_allclose(expected.center, X.mean(axis=0), atol=1e-12)
 
 
 def test_of_many_rows_a_sample_gives_the_directions():

@@ -1,4 +1,4 @@
-"""From coordinates to clusters and the tree above them."""
+"""From coordinates to clusters and the tree above them, and the growth of their leaves."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +11,12 @@ from taxarbor.clusters import find_clusters, find_coordinates
 from taxarbor.clusters._find import grow_leaves
 from taxarbor.clusters._leaves import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
-from taxarbor.split._gap import GapSplitter
+from taxarbor.split._gap import PLANE_ROWS, GapSplitter
+
+FREE = GapSplitter((0.0, 2.0))
+"""No bounds on the sizes of children."""
+GRID = np.argwhere(np.ones((40, 40))).astype(float, order="C")
+"""Rows with many ties."""
 
 
 def find(X, n_leaves=None, *, run=None, branching=2, min_size=1, **limits):
@@ -46,11 +51,16 @@ def test_labels_are_those_of_the_leaves(data):
 
 
 def test_clusters_depend_on_the_rows_and_the_seed_alone(data):
-    plain = find(data["cloud"], 6)
-    with ThreadPoolExecutor(2) as pool:
-        other = find(data["cloud"], 6, run=Run(pool=pool, width=3))
-    np.testing.assert_array_equal(plain.labels, other.labels)
-    assert plain.tree.parents == other.tree.parents
+    for X in (data["cloud"], GRID):
+        plain, (tree, labels) = find(X, 6), grow(X, 7)
+        with ThreadPoolExecutor(2) as pool:
+            for run in (Run(width=3), Run(pool=pool, width=4)):
+                other, (again, others) = find(X, 6, run=run), grow(X, 7, run=run)
+                np.testing.assert_array_equal(plain.labels, other.labels)
+                assert plain.tree.parents == other.tree.parents
+                np.testing.assert_array_equal(labels, others)
+                assert tree.freeze(order=False).info == again.freeze(order=False).info
+    assert len({grow(data["cloud"], 2, run=Run(seed))[1].tobytes() for seed in range(6)}) > 1
 
 
 def test_clusters_without_order_are_found():
@@ -71,18 +81,6 @@ def test_limits_hold(data):
         assert max(tree.depth(leaf) for leaf in tree.leaves) <= 2
 
 
-def test_a_root_on_its_own():
-    for X, n_leaves, min_size in (
-        (np.ones((20, 3)), 4, 1),
-        (np.arange(20.0)[:, None], 1, 1),
-        (np.arange(20.0)[:, None], 4, 15),
-    ):
-        clusters = find(X, n_leaves, min_size=min_size)
-        assert clusters.tree.n_leaves == 1
-        assert sizes(clusters) == [20]
-        assert not clusters.labels.any()
-
-
 @pytest.mark.parametrize("limits", [{"n_leaves": 9}, {"max_depth": 5}])
 def test_leaves_of_the_same_rows_keep_their_notes(limits):
     """Those of other rows have none: where rows moved, a note may not hold."""
@@ -99,3 +97,47 @@ def test_leaves_of_the_same_rows_keep_their_notes(limits):
             if "equal" in note:
                 assert (rows == rows[0]).all()
                 assert f" {len(rows)} rows" in note
+
+
+# ---- leaves, divided by planes ----
+
+
+def grow(X, n_leaves, splitter=FREE, run=None):
+    coordinates = find_coordinates(np.ascontiguousarray(X, dtype=float), 0)
+    return grow_leaves(coordinates, splitter, StoppingRule(n_leaves), run or Run())
+
+
+def test_children_keep_to_their_bounds(data):
+    for X in data.values():
+        for balance, least, most in (((0.5, 1.5), 0.25, 0.75), ((1.0, 1.0), 0.5, 0.5)):
+            _, labels = grow(X, 2, GapSplitter(balance))
+            share = np.bincount(labels).max() / len(X)
+            assert least <= 1.0 - share <= share <= most + 1.0 / len(X)
+
+
+def test_what_the_sample_does_not_have():
+    """Three rows of thousands differ: no sample has them, and yet the node is divided."""
+    X = np.zeros((6 * PLANE_ROWS, 2))
+    X[[5, 99, 4000]] = [3.0, 1.0]
+    for seed in range(3):
+        _, labels = grow(X, 2, run=Run(seed))
+        assert np.flatnonzero(labels == labels[5]).tolist() == [5, 99, 4000]
+        tree, _ = grow(X, 2, GapSplitter((0.0, 2.0), min_size=50), Run(seed))
+        assert "duplicates" in tree.note(0)
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        X = np.tile(rng.standard_normal(3), (PLANE_ROWS * rng.integers(1, 3), 1))
+        far = int(rng.integers(len(X)))
+        X[far] += 1.0
+        _, labels = grow(X, 2, run=Run(seed))
+        assert np.flatnonzero(labels == labels[far]).tolist() == [far]
+
+
+def test_an_observer_sees_the_leaves_asked_for(data):
+    """More of them are grown than are left in the end."""
+    events = []
+    coordinates, run = find_coordinates(data["cloud"], 0), Run(observer=events.append)
+    grow_leaves(coordinates, GapSplitter(), StoppingRule(20), run, n_reported=10)
+    numbers = [event.n_leaves for event in events]
+    assert numbers == sorted(numbers)
+    assert (numbers[-1], {event.max_leaves for event in events}) == (10, {10})

@@ -1,4 +1,4 @@
-"""Where rules send rows, distances and the order of labels, against NumPy."""
+"""Where rules send rows, distances, planes, hashes and labels, against NumPy and Python."""
 
 from dataclasses import replace
 
@@ -111,19 +111,26 @@ def test_rows_go_where_scores_are_highest(n_rows, n_features, n_rules, dtype, ki
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_threads_and_other_rows_change_nothing(kind, dtype):
+    """Where values are missing, too; the first row that cannot be routed is refused."""
     rng = np.random.default_rng(0)
-    rules, n_leaves = draw_rules(rng, 20, 300)
-    X, table = draw_rows(rng, 9000, 300, dtype), make_table(rules, n_leaves)
-    labels, _ = native.route(make_data(X, kind), table)
-    np.testing.assert_array_equal(labels[:300], route_by_hand(rules, X[:300]))
+    rules, n_leaves = draw_rules(rng, 20, 67)
+    X, table = draw_rows(rng, 9000, 67, dtype), make_table(rules, n_leaves)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    X[:40] = 0.0
+    fill = rng.normal(size=67).astype(dtype).astype(float)
+    filled = np.where(np.isnan(X), fill, X).astype(dtype)
+    labels, _ = native.route(make_data(filled, kind), table)
+    np.testing.assert_array_equal(labels[:300], route_by_hand(rules, filled[:300]))
     assert len(set(labels.tolist())) > 9
-    np.testing.assert_array_equal(native.route(make_data(X, kind, 4), table)[0], labels)
-    for block in np.array_split(np.arange(9000), 7):
-        found, _ = native.route(make_data(X[block], kind), table)
-        np.testing.assert_array_equal(found, labels[block])
     order = rng.permutation(9000)
-    found, _ = native.route(make_data(X, kind, 4).take(order), table)
-    np.testing.assert_array_equal(found, labels[order])
+    for n_threads in (1, 4):
+        data = make_data(X, kind, n_threads)
+        for some in (np.arange(9000), order, *np.array_split(order, 7)):
+            found, refused = native.route(data.take(some), table, fill)
+            assert refused == -1
+            np.testing.assert_array_equal(found, labels[some])
+            first = np.isnan(X[some]).any(axis=1).argmax()
+            assert native.route(data.take(some), table)[1] == first
 
 
 def test_dense_and_sparse_rows_agree_to_the_bit():
@@ -137,71 +144,15 @@ def test_dense_and_sparse_rows_agree_to_the_bit():
     np.testing.assert_array_equal(native.route(make_data(X, "csr", rng=rng), table)[0], dense)
 
 
-def test_zeros_and_a_tree_without_rules():
-    rules, n_leaves = draw_rules(np.random.default_rng(0), 5, 4)
-    X = np.zeros((6, 4))
-    for kind in ("dense", "csr"):
-        labels, refused = native.route(make_data(X, kind), make_table(rules, n_leaves))
-        np.testing.assert_array_equal(labels, route_by_hand(rules, X))
-        assert refused == -1
-        assert native.route(make_data(X, kind), NO_RULES)[0].tolist() == [0] * 6
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_thresholds_are_exact(dtype):
-    """A value equal to the center goes to the first target, its neighbours to either side."""
-    rng = np.random.default_rng(0)
-    for center in (*rng.normal(size=50), 0.1, 1e-300 if dtype == "f8" else 1e-30, 1e6):
-        at = np.dtype(dtype).type(center)
-        X = np.array([np.nextafter(at, -np.inf), at, np.nextafter(at, np.inf)])[:, None]
-        weight = float(rng.uniform(0.1, 9.0))
-        for turned, expected in ((weight, [1, 0, 0]), (-weight, [0, 0, 1])):
-            rule = [0], [float(at)], [[0.5 * turned, -0.5 * turned]], [0.0, 0.0], [~0, ~1]
-            for kind in ("dense", "csr"):
-                labels, _ = native.route(make_data(X, kind), make_table([rule], 2))
-                assert labels.tolist() == expected
-
-
-def test_the_first_of_equal_scores_wins():
-    rule = [0], [0.0], [[0.0, 1.0, 1.0]], [0.0, 0.0, 0.0], [~0, ~1, ~2]
-    labels, _ = native.route(make_data(np.array([[0.0], [1.0], [-1.0]])), make_table([rule], 3))
-    assert labels.tolist() == [0, 1, 0]
-
-
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("p", [1, 8, 12, 67])
-def test_missing_values_are_filled_or_refused(kind, dtype, p):
-    rng = np.random.default_rng(p)
-    rules, n_leaves = draw_rules(rng, 9, p)
-    table, X = make_table(rules, n_leaves), draw_rows(rng, 5000, p, dtype)
-    X[rng.random(X.shape) < 0.05] = np.nan
-    X[:40] = 0.0
-    fill = rng.normal(size=p).astype(dtype).astype(float)
-    filled = np.where(np.isnan(X), fill, X).astype(dtype)
-    expected, _ = native.route(make_data(filled, kind), table)
-    for n_threads in (1, 4):
-        data = make_data(X, kind, n_threads)
-        labels, refused = native.route(data, table, fill)
-        assert refused == -1
-        np.testing.assert_array_equal(labels, expected)
-        assert native.route(data, table)[1] == np.isnan(X).any(axis=1).argmax()
-        some = np.arange(5000)[::-1].copy()
-        refused = native.route(data.take(some), table)[1]
-        assert refused == np.isnan(X[some]).any(axis=1).argmax()
-
-
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_infinities_are_refused_wherever_they_are(kind):
-    rng = np.random.default_rng(0)
+    """In columns that no rule uses as well."""
     rule = [3], [0.0], [[0.5, -0.5]], [0.0, 0.0], [~0, ~1]
-    for column in range(20):  # in columns that no rule uses as well
-        for value in (np.inf, -np.inf):
-            X = draw_rows(rng, 6000, 20)
-            X[4321, column], X[5000, 3] = value, np.inf
-            for fill in (None, np.zeros(20)):
-                data = make_data(X, kind, 2)
-                assert native.route(data, make_table([rule], 2), fill)[1] == 4321
+    for column in range(20):
+        X = draw_rows(np.random.default_rng(column), 6000, 20)
+        X[4321, column], X[5000, 3] = (-1) ** column * np.inf, np.inf
+        for fill in (None, np.zeros(20)):
+            assert native.route(make_data(X, kind, 2), make_table([rule], 2), fill)[1] == 4321
 
 
 ENTRIES = {
@@ -239,7 +190,7 @@ def test_damaged_tables_are_refused():
             native.route(data, table, fill)
 
 
-# ---- distances ----
+# ---- distances and labels ----
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
@@ -263,34 +214,6 @@ def test_distances(kind, dtype, p):
     np.testing.assert_allclose(part, found[some], rtol=1e-12)
 
 
-def test_wrong_distances_and_labels_are_refused():
-    sound = {"labels": np.zeros(5, dtype="i4"), "centers": np.zeros((2, 3))}
-    sound |= {"factors": np.ones(3), "fill": np.zeros(3)}
-    data = make_data(np.ones((5, 3)))
-    native.distances(data, **sound)
-    for name, value in (
-        ("labels", np.full(5, 2, dtype="i4")),
-        ("labels", np.zeros(4, dtype="i4")),
-        ("centers", np.zeros((2, 4))),
-        ("centers", np.full((2, 3), np.nan)),
-        ("factors", -np.ones(3)),
-        ("fill", np.full(3, np.inf)),
-    ):
-        with pytest.raises(ValueError, match=f"^{name} "):
-            native.distances(data, **(sound | {name: value}))
-    for labels, n_labels in (
-        (np.array([0, 3]), 3),
-        (np.zeros(2), 1),
-        (np.zeros((2, 2), dtype="i4"), 1),
-        (np.array([-(2**40), 0]), 0),
-    ):
-        with pytest.raises(ValueError, match="labels"):
-            native.sort_by_label(labels, n_labels)
-
-
-# ---- labels ----
-
-
 @pytest.mark.parametrize("dtype", ["i4", "i8"])
 def test_labels_are_sorted_as_numpy_does(dtype):
     rng = np.random.default_rng(0)
@@ -300,3 +223,69 @@ def test_labels_are_sorted_as_numpy_does(dtype):
         found = native.sort_by_label(labels, n_labels)
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+def test_label_sums_take_counts_and_leave_out_rows(dtype):
+    X = np.arange(12, dtype="f4").reshape(4, 3)
+    labels, counts = np.array([5, -1, 0, 5], dtype=dtype), np.array([2, 9, 0, 3], dtype="i4")
+    assert native.label_sums(X, labels, 7)[5].tolist() == (X[0] + X[3]).tolist()
+    weighted = native.label_sums(X, labels, 7, counts)
+    assert weighted.shape == (7, 3)
+    assert weighted[5].tolist() == (2 * X[0] + 3 * X[3]).tolist()
+    assert (weighted[:5] == 0).all()
+
+
+# ---- hashes and planes ----
+
+MASK = 2**64 - 1
+
+
+def python_hash(key, number):
+    z = key ^ (number * 0x9E3779B97F4A7C15 & MASK)
+    for _ in range(2):
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+        z ^= z >> 31
+    return z
+
+
+def test_hashes_are_those_of_python():
+    numbers = np.array([0, 1, 2, 12345, 2**40, 2**63 - 1])
+    for key in (0, 1, 2**63 + 11, MASK):
+        expected = [python_hash(key, int(c)) for c in numbers]
+        assert native.hashes(key, numbers).tolist() == expected
+
+
+@pytest.mark.parametrize("q", [1, 7, 8, 21, 64])
+def test_plane_scores(q):
+    rng = np.random.default_rng(q)
+    Z, plane, offset = rng.normal(size=(500, q)).astype("f4"), rng.normal(size=q), 0.7
+    scores = native.plane_scores(Z, plane, offset)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, Z @ plane + offset, rtol=1e-6, atol=1e-6)
+
+
+def test_wrong_arguments_are_refused():
+    Z, plane, labels = np.zeros((6, 3), "f4"), np.zeros(3), np.zeros(6, "i4")
+    centers, ones, data = np.zeros((2, 3)), np.ones(3), make_data(np.ones((6, 3)))
+    native.distances(data, labels, centers, ones, plane)
+    for name, call in (
+        ("labels", lambda: native.distances(data, labels + 2, centers, ones, plane)),
+        ("labels", lambda: native.distances(data, labels[1:], centers, ones, plane)),
+        ("centers", lambda: native.distances(data, labels, np.zeros((2, 4)), ones, plane)),
+        ("centers", lambda: native.distances(data, labels, centers + np.nan, ones, plane)),
+        ("factors", lambda: native.distances(data, labels, centers, -ones, plane)),
+        ("fill", lambda: native.distances(data, labels, centers, ones, plane + np.inf)),
+        ("labels", lambda: native.sort_by_label(np.array([0, 3]), 3)),
+        ("labels", lambda: native.sort_by_label(np.zeros(2), 1)),
+        ("labels", lambda: native.sort_by_label(np.zeros((2, 2), "i4"), 1)),
+        ("n_labels", lambda: native.sort_by_label(np.array([-(2**40), 0]), 0)),
+        ("labels", lambda: native.label_sums(Z, labels + 5, 5)),
+        ("n_labels", lambda: native.label_sums(Z, labels, 0)),
+        ("plane", lambda: native.plane_scores(Z, plane[:-1], 0.0)),
+        ("Z", lambda: native.plane_scores(Z.astype("f8"), plane, 0.0)),
+        ("numbers", lambda: native.hashes(1, np.zeros(2))),
+    ):
+        with pytest.raises(ValueError, match=f"{name} "):
+            call()

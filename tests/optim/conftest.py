@@ -45,17 +45,18 @@ def problem():
     return make
 
 
+def value_and_gradient(Z, W, labels):
+    """Return the last term of the paper's Eq. 1 and its gradient, in plain NumPy."""
+    n, K = len(Z), len(W)
+    S, rows, y = Z @ W.T, np.arange(n), labels.astype(np.intp)
+    slack = np.maximum(0.0, 1.0 - S[rows, y][:, None] + S)
+    slack[rows, y] = 0.0
+    value = float((slack**2).sum()) / (n * K)
+    slack[rows, y] = -slack.sum(axis=1)
+    return value, 2.0 / (n * K) * slack.T @ Z
+
+
 @pytest.fixture(scope="session")
 def paper_loss():
-    """Return the last term of the paper's Eq. 1 and its gradient, in plain NumPy."""
-
-    def value_and_gradient(Z, W, labels):
-        n, K = len(Z), len(W)
-        S, rows, y = Z @ W.T, np.arange(n), labels.astype(np.intp)
-        slack = np.maximum(0.0, 1.0 - S[rows, y][:, None] + S)
-        slack[rows, y] = 0.0
-        value = float((slack**2).sum()) / (n * K)
-        slack[rows, y] = -slack.sum(axis=1)
-        return value, 2.0 / (n * K) * slack.T @ Z
-
+    """The loss as the paper has it."""
     return value_and_gradient

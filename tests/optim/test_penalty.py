@@ -12,20 +12,15 @@ from taxarbor.rows import as_rows
 N_FEATURES = 5
 TINY = 1e-150  # squares below its own vanish
 KINDS = ("sparse group", "group", "weighted l1", "l1", "ridge")
+ANY_KIND = st.sampled_from(KINDS)
+ANY_STEP = st.floats(0.01, 100.0)
+ANY_L1 = hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5))
 
 
 def weights(n_models=None, size=10.0):
     models = st.integers(1, 4) if n_models is None else st.just(n_models)
     numbers = st.floats(-size, size) | st.just(0.0)
     return models.flatmap(lambda m: hnp.arrays(np.float64, (m, N_FEATURES), elements=numbers))
-
-
-def steps():
-    return st.floats(0.01, 100.0)
-
-
-def kinds():
-    return st.sampled_from(KINDS)
 
 
 @pytest.fixture(params=KINDS)
@@ -42,7 +37,7 @@ def slow_value(penalty, W):
     return total
 
 
-@given(kind=kinds(), W=weights())
+@given(kind=ANY_KIND, W=weights())
 def test_value(penalty_of, kind, W):
     penalty = penalty_of(kind, N_FEATURES)
     expected = slow_value(penalty, W)
@@ -50,7 +45,7 @@ def test_value(penalty_of, kind, W):
 
 
 @settings(max_examples=200)
-@given(kind=kinds(), W=weights(), step=steps())
+@given(kind=ANY_KIND, W=weights(), step=ANY_STEP)
 def test_prox_is_optimal(penalty_of, kind, W, step):
     penalty = penalty_of(kind, N_FEATURES)
     V = penalty.prox(W, step)
@@ -58,7 +53,7 @@ def test_prox_is_optimal(penalty_of, kind, W, step):
 
 
 @settings(max_examples=200)
-@given(kind=kinds(), W=weights(3), other=weights(3), step=steps(), share=st.floats(1e-6, 1.0))
+@given(kind=ANY_KIND, W=weights(3), other=weights(3), step=ANY_STEP, share=st.floats(1e-6, 1.0))
 def test_nothing_is_below_the_prox(penalty_of, kind, W, other, step, share):
     penalty = penalty_of(kind, N_FEATURES)
 
@@ -70,11 +65,7 @@ def test_nothing_is_below_the_prox(penalty_of, kind, W, other, step, share):
     assert least <= objective(V + share * (other - V)) + 1e-9 * (1.0 + least)
 
 
-def strengths():
-    return hnp.arrays(np.float64, N_FEATURES, elements=st.floats(0, 5))
-
-
-@given(W=weights(), step=steps(), l1=strengths(), strength=st.floats(0.01, 5))
+@given(W=weights(), step=ANY_STEP, l1=ANY_L1, strength=st.floats(0.01, 5))
 def test_what_is_left_without_the_other_terms(W, step, l1, strength):
     """The lasso without group weight, the group lasso without l1, and a ridge scales."""
     nothing = np.zeros(N_FEATURES)
@@ -89,7 +80,7 @@ def test_what_is_left_without_the_other_terms(W, step, l1, strength):
     np.testing.assert_allclose(found, W / (1.0 + 2.0 * strength * step), rtol=1e-12, atol=TINY)
 
 
-@given(W=weights(1), step=steps())
+@given(W=weights(1), step=ANY_STEP)
 def test_a_group_of_one_is_the_lasso(W, step):
     grouped = SparseGroupPenalty(0.4, np.zeros(N_FEATURES))
     plain = SparseGroupPenalty(0.0, np.full(N_FEATURES, 0.4))
@@ -97,7 +88,7 @@ def test_a_group_of_one_is_the_lasso(W, step):
     np.testing.assert_allclose(grouped.prox(W, step), plain.prox(W, step), atol=1e-12)
 
 
-@given(W=weights(), slope=weights(1), step=steps())
+@given(W=weights(), slope=weights(1), step=ANY_STEP)
 def test_a_group_of_features_is_one_of_more_models(W, slope, step):
     """The features of a group, one below the other, are a single one of so many models."""
     owner, l1 = np.array([0, 1, 0, 2, 1]), np.array([0.2, 0.0, 0.3])

@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -18,8 +17,7 @@ from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.rules._discriminant import Moments, remove_columns
-from taxarbor.rules._rules import find_planes
-from taxarbor.rules._sample import MAX_CANDIDATES, draw_rule_sample
+from taxarbor.rules._sample import MAX_CANDIDATES
 from taxarbor.split._gap import GapSplitter
 from taxarbor.tree._routing import place_rows
 
@@ -128,32 +126,6 @@ def test_noise_features_are_left_out():
             assert accuracy(X, labels, rule) >= 0.97
 
 
-def test_more_features_are_hardly_worse():
-    X, truth = blobs(8, n_features=20, n_telling=10, distance=1.5, seed=4)
-    shares = []
-    for most in (1, 2, 5, 10):
-        rule, labels = choose(X, truth, Sparsity(max_features=most))
-        assert len(features(rule)) <= most
-        shares.append(accuracy(X, labels, rule))
-    assert min(np.diff(shares)) >= -0.01
-    assert shares[-1] > shares[0] + 0.3
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.05, 0.3])
-def test_of_copies_one_is_kept(noise):
-    """Each of four is worth little beside the others, but they must not all go."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        truth = np.arange(1600) % 8
-        X = rng.standard_normal((1600, 10))
-        X[:, :4] = (X[:, :1] + 8.0 * (truth[:, None] % 2)) + noise * X[:, :4]
-        X[:, 4:] += 3.0 * rng.standard_normal((4, 6))[truth // 2]  # separate near ones
-        rule, labels = choose(X, truth)
-        assert features(rule) & {0, 1, 2, 3}
-        by_all, _ = choose(X, truth, Sparsity(is_free=True))
-        assert accuracy(X, labels, rule) >= accuracy(X, labels, by_all) - 0.03
-
-
 @pytest.mark.parametrize("most", [None, 30, 20])
 def test_copies_do_not_go_in_one_step(most):
     """Halves are so far apart that each of four copies seems worth less than any other."""
@@ -253,16 +225,6 @@ def test_a_threshold_is_the_best_one():
         assert np.abs(scores[:, 0] - scores[:, 1]).min() > 0.0  # in a gap, not on a row
 
 
-def test_a_small_cluster_is_seen():
-    """Of a thousand rows six are another cluster: the threshold lies in the gap."""
-    X = np.random.default_rng(0).standard_normal((1000, 4))
-    truth = (np.arange(1000) < 6).astype(np.intp)
-    X[:6, 2] += 30.0
-    rule, labels = choose(X, truth)
-    assert features(rule) == {2}
-    assert accuracy(X, labels, rule) == 1.0
-
-
 # ---- which columns ----
 
 
@@ -292,21 +254,6 @@ def test_the_values_of_a_category_stay_or_go_together():
         X, owner, codes = mixed(seed)
         tree = find_rules(know(X, codes[:, 0] // 3), X, Sparsity(owner=owner), Run())
         assert used(tree) == {0: set(range(3, 9))}  # two children, one column
-
-
-def test_columns_that_are_constant_at_a_node_are_not_used(data):
-    X = data["animals"]
-    clusters = find(X, 6)
-    sample = draw_rule_sample(clusters, X, Sparsity(), 0)
-    rng = np.random.default_rng(0)
-    for leaf in range(6):
-        own = np.flatnonzero(sample.labels == leaf)
-        for _ in range(10):
-            is_second = rng.random(len(own)) < 0.5
-            planes = find_planes(sample, own, is_second, np.zeros(sample.n_columns))
-            for plane in planes:
-                values = sample.values[np.ix_(own, plane.features)]
-                assert np.ptp(values, axis=0).min() > 0.0
 
 
 def test_constant_columns_are_never_used():
@@ -466,21 +413,3 @@ def test_of_large_leaves_some_rows_stand_for_all():
     for kind in KINDS.values():
         tree = find_rules(clusters, kind(X), Sparsity(), Run())
         np.testing.assert_array_equal(place_rows(tree, kind(X)), clusters.labels)
-
-
-@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning", "ignore::taxarbor.GrowthWarning")
-def test_rows_of_the_same_category_stay_together():
-    """Their scores may differ by rounding: no threshold lies between."""
-    for seed in (50, 51, 52):
-        rng = np.random.default_rng(seed)
-        truth = rng.integers(0, 4, 400)
-        kinds = np.array(list("pqrst"), dtype=object)[(truth + rng.integers(0, 2, 400)) % 5]
-        kinds[rng.random(400) < 0.15] = None
-        table = pd.DataFrame({"a": kinds, "z": rng.standard_normal(400) + truth})
-        taxonomy = Taxarbor(10, max_features=1, random_state=0).fit(table).taxonomy_
-        for node in range(1, taxonomy.tree.n_nodes):
-            for reason in taxonomy.reasons(node):
-                if reason.threshold is not None and reason.categories:
-                    known = table["a"].iloc[taxonomy.tree.rows(node)].dropna()
-                    is_one = known.isin(reason.categories)
-                    assert is_one.all() if reason.sign > 0 else not is_one.any()

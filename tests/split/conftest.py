@@ -8,6 +8,7 @@ from taxarbor._run import one_blas_thread
 from taxarbor.rows import as_rows
 from taxarbor.split import SplitTask
 from taxarbor.tree import LinearRule
+from tests.optim.conftest import value_and_gradient
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -88,51 +89,37 @@ def same_partition():
 @pytest.fixture(scope="session")
 def hinge():
     """Return the loss: 1 / (n K) times the sum of [1 - (w_y - w_k) . x]_+^2 over k != y."""
-
-    def value(Z, W, labels):
-        n, K = len(Z), len(W)
-        S = Z @ W.T
-        own = S[np.arange(n), np.asarray(labels, dtype=np.intp)][:, None]
-        terms = np.maximum(0.0, 1.0 - own + S) ** 2
-        terms[np.arange(n), np.asarray(labels, dtype=np.intp)] = 0.0
-        return float(terms.sum()) / (n * K)
-
-    return value
+    return lambda Z, W, labels: value_and_gradient(Z, W, labels)[0]
 
 
 @pytest.fixture(scope="session")
 def penalty_term():
     """Return alpha G + beta E and its variants, as written down in the paper."""
 
-    def raw(kind, alpha, beta, W, ancestors, spread):
-        K, P = W.shape
-        G = np.linalg.norm(W, axis=0).sum() / (P * K)
-        E = sum(
-            abs(W[k, p]) * abs(a[p]) for k in range(K) for a in ancestors for p in range(P)
-        ) / (K * max(len(ancestors), 1) * P)
-        small = 1e-3 * spread**2 * (W**2).sum()  # where nothing else is penalised
+    def combine(kind, alpha, beta, terms, small):
+        """Add the terms of a variant: groups, overlap, l1 and l2."""
+        G, E, l1, l2 = terms
         return {
             "group+exclusive": alpha * G + beta * E,
             "group": alpha * G,
-            "exclusive": beta * E if ancestors else small,
-            "l1": alpha * np.abs(W).sum() / (P * K),
-            "l2": alpha * (W**2).sum() / (P * K),
+            "exclusive": beta * E if small is None else small,
+            "l1": alpha * l1,
+            "l2": alpha * l2,
         }[kind]
+
+    def raw(kind, alpha, beta, W, ancestors, spread):
+        overlap = sum((np.abs(W) * np.abs(a)).sum() for a in ancestors) / max(len(ancestors), 1)
+        terms = np.linalg.norm(W, axis=0).sum(), overlap, np.abs(W).sum(), (W**2).sum()
+        small = None if ancestors else 1e-3 * spread**2 * (W**2).sum()
+        return combine(kind, alpha, beta, [term / W.size for term in terms], small)
 
     def relative(kind, alpha, beta, W, ancestors, spread):
         """Weights as shares of those at which nothing is left; ancestors as shares of 1."""
+        usage = sum(np.abs(a) / np.abs(a).max() / len(ancestors) for a in ancestors)
         G = np.sqrt(2.0) * spread * np.linalg.norm(W, axis=0).sum()
-        usage = np.zeros(W.shape[1])
-        for a in ancestors:
-            usage += np.abs(a) / np.abs(a).max() / len(ancestors)
         E = spread * (np.abs(W) * usage).sum()
-        small = 1e-3 * spread**2 * (W**2).sum()
-        return {
-            "group+exclusive": alpha * G + beta * E,
-            "group": alpha * G,
-            "exclusive": beta * E if ancestors else small,
-            "l1": alpha * spread * np.abs(W).sum(),
-            "l2": alpha * spread**2 * (W**2).sum(),
-        }[kind]
+        l1, l2 = spread * np.abs(W).sum(), spread**2 * (W**2).sum()
+        small = None if ancestors else 1e-3 * l2  # where nothing else is penalised
+        return combine(kind, alpha, beta, (G, E, l1, l2), small)
 
     return {"raw": raw, "relative": relative}

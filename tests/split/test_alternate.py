@@ -1,16 +1,13 @@
 """Labels and weights in turn: every way of running the rounds ends in the same place."""
 
-import tracemalloc
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from taxarbor._types import Status
-from taxarbor.assign import assign_balanced, assign_two, size_bounds
-from taxarbor.native import hinge_costs
+from taxarbor.assign import assign_two, size_bounds
 from taxarbor.optim import HingeLoss, first_point, minimise
 from taxarbor.rows import as_rows
 from taxarbor.rows._rows import SplitProblem
@@ -172,56 +169,6 @@ def test_labels_and_weights_fit_each_other(draw, rows_of):
             assert violation <= 1e-5 * rows.spread().max()
 
 
-def test_an_assignment_costs_as_little_as_the_flows(draw, rows_of):
-    """Whether it is a threshold, an argmax or a flow."""
-    rng = np.random.default_rng(0)
-    for K in (2, 3, 5):
-        problem = problem_of(rows_of(draw(K)), "group", K)
-        for size in (0.01, 1.0):
-            for shift in (0.0, 2.0):
-                scores = size * rng.normal(size=(80, K)) + shift * np.eye(K)[0]
-                costs = hinge_costs(scores)
-                flow = assign_balanced(costs, *size_bounds(80, K, *BALANCE))
-                every_row, end = np.arange(80), problem.assign(scores)
-                cheapest = costs[every_row, flow].sum()
-                np.testing.assert_allclose(costs[every_row, end].sum(), cheapest, rtol=1e-9)
-                if K == 2:
-                    alone = problem.assign(scores[:, :1] - scores[:, 1:])
-                    np.testing.assert_array_equal(alone, end)
-
-
-def test_rounds_are_limited_and_sweeps_counted(draw, rows_of):
-    rows = rows_of(draw(3, distance=0.5))
-    for K in (2, 3):
-        loose, tight = (
-            problem_of(rows, "group", K, tol=tol).from_centers(rows, start_of(rows, K))
-            for tol in (1e-1, 1e-10)
-        )
-        assert 1.0 <= loose.n_passes <= tight.n_passes
-        problem = replace(problem_of(rows, "group", K, tol=0.0), max_rounds=2)
-        end = problem.from_centers(rows, start_of(rows, K))
-        assert end.status is Status.ITERATION_LIMIT
-        assert len(end.trace) == 3
-
-
-def test_which_solver_auto_picks():
-    for n_rows, n_features, K, kind, expected in [
-        (16, 2100, 2, "l2", "span"),  # all features in use, but few rows: along these
-        (512, 600, 2, "l2", "span"),
-        (513, 600, 2, "l2", "pqn"),
-        (512, 200_000, 2, "l2", "pqn"),  # too many cells to write out
-        (513, 500, 2, "l2", "newton"),  # fits: one model
-        (16, 2100, 2, "l1", "newton"),  # few in use
-        (400, 700, 3, "l2", "pqn"),  # three models
-        (16, 6000, 3, "group", "newton"),  # a few at a time
-        (16, 40, 3, "l2", "newton"),
-    ]:
-        penalty = Regularizer(kind, 0.01, 0.05, relative=True).at(np.zeros(n_features), 1.0, K)
-        problem = Problem(penalty, BALANCE, K, 0.1, 0.1, "auto")
-        shape = SimpleNamespace(n_rows=n_rows, n_features=n_features)
-        assert problem.choose_method(shape) == expected
-
-
 @pytest.mark.parametrize("K", [2, 3])
 def test_along_the_rows(draw, rows_of, hinge, K):
     """As good as along all features, also where these are of very different sizes."""
@@ -258,15 +205,3 @@ def test_along_the_rows_features_are_excluded(draw, rows_of):
     np.testing.assert_array_equal(end.labels, expected.labels)
     atol = 1e-6 * abs(expected.W).max()
     np.testing.assert_allclose(end.W[:, kept], expected.W, rtol=1e-6, atol=atol)
-
-
-def test_along_the_rows_memory_is_that_of_the_rows(draw, rows_of):
-    rows = rows_of(draw(2, n_rows=60, n_features=20_000))
-    problem, centers = problem_of(rows, "l2", 2, solver="auto"), start_of(rows, 2)
-    tracemalloc.start()
-    try:
-        problem.from_centers(rows, centers)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 1.6 * 60 * 20_000 * 8

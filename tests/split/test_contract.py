@@ -1,7 +1,7 @@
 """One contract over every splitter of rows: what any of them owes to the growth loop.
 
 ``GapSplitter``, which finds planes on samples, has another: see ``test_gap.py``, and
-``tests/clusters/test_growth.py`` for the rows that it divides.
+``tests/clusters/test_find.py`` for the rows that it divides.
 """
 
 import pickle
@@ -147,18 +147,13 @@ def test_few_rows(draw, rows_of, task_of, splitter):
 
 
 def test_equal_rows(rows_of, task_of, splitter):
+    """Also in a child of duplicates, below a node that has other rows too."""
     for (kind, dtype), value in product(ALL_KINDS, (0.0, 1.0, 0.1, 1e6 / 3)):
         for n_rows, K in ((37, 2), (300, NUMBERS[-1])):
             X = np.full((n_rows, 4), value, dtype=dtype)
             assert isinstance(splitter.split(task_of(rows_of(X, kind), K)), Refusal)
-
-
-def test_equal_rows_among_others(rows_of, task_of, splitter):
-    """A child of duplicates, below a node that has other rows too."""
-    places = ((0.1, 0.1), (1e6 / 3, 0.1), (0.1, 0.0), (0.0, 0.0))
-    for (kind, dtype), place in product(ALL_KINDS, places):
         X = np.random.default_rng(0).normal(size=(140, 2)).astype(dtype)
-        X[:99] = place
+        X[:99] = value, 0.1
         task = task_of(rows_of(X, kind).take(np.arange(99)), 2, deep=True)
         assert isinstance(splitter.split(task), Refusal)
 

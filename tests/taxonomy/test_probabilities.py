@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from taxarbor.exchange import from_sklearn
-from taxarbor.taxonomy import Taxonomy, _probabilities
+from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate, find_staying
 from taxarbor.tree import LinearRule, TreeBuilder
 
@@ -103,21 +103,16 @@ def test_ties_go_to_the_first_leaf():
 
 def test_units_do_not_matter(with_means):
     X = np.random.default_rng(0).normal(size=(30, 2))
-    ruled = dataclasses.replace(with_means, temperature=0.7)
-    grown = [
-        rule and LinearRule(rule.weights * 1e6, rule.center, rule.offsets * 1e6)
-        for rule in ruled.tree.rules
-    ]
-    P = ruled.predict_proba(X)
-    np.testing.assert_allclose(
-        dataclasses.replace(
-            ruled, tree=dataclasses.replace(ruled.tree, rules=grown)
-        ).predict_proba(X),
-        P,
-    )
-    far = ruled.unscale([5.0, -3.0], [100.0, 0.01])
-    assert far.temperature == 0.7
+    taxonomy = dataclasses.replace(with_means, temperature=0.7)
+    P = taxonomy.predict_proba(X)
+    far = taxonomy.unscale([5.0, -3.0], [100.0, 0.01])
     np.testing.assert_allclose(far.predict_proba(X * [100.0, 0.01] + [5.0, -3.0]), P)
+    scaled = [
+        rule and LinearRule(rule.weights * 1e6, rule.center, rule.offsets * 1e6)
+        for rule in taxonomy.tree.rules
+    ]
+    tree = dataclasses.replace(taxonomy.tree, rules=scaled)
+    np.testing.assert_allclose(dataclasses.replace(taxonomy, tree=tree).predict_proba(X), P)
 
 
 def test_trees_without_means_are_read_as_k_means():
@@ -131,25 +126,6 @@ def test_trees_without_means_are_read_as_k_means():
         np.testing.assert_array_equal(found[-1].argmax(axis=1), model.predict(X * scale))
     np.testing.assert_allclose(*found)
     assert 0.3 < found[0].max(axis=1).mean() < 0.95
-
-
-def test_memory_is_bounded(with_means, chain, monkeypatch):
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    whole = with_means.predict_proba(X)
-    monkeypatch.setattr(_probabilities, "SCORES_PER_BLOCK", 13)
-    monkeypatch.setattr(_probabilities, "MIN_ROWS_PER_BLOCK", 1)
-    np.testing.assert_allclose(with_means.predict_proba(X), whole, rtol=1e-12)
-    P = chain.predict_proba([[1.0], [-1.0], [0.0]])  # thousands of levels
-    np.testing.assert_array_equal(P.argmax(axis=1), [3000, 0, 0])
-
-
-def test_rows_stay_where_names_alone_differ():
-    labels = np.random.default_rng(0).integers(0, 5, 200)
-    assert find_staying(labels, np.array([3, 0, 4, 1, 2])[labels]).all()
-    # The third cluster is half of the first one: it has no match of its own.
-    found = find_staying(np.array([0, 0, 0, 1, 1]), np.array([0, 0, 2, 1, 1]))
-    assert found.tolist() == [True, True, False, True, True]
-    assert find_staying(np.array([0, 1, 2]), np.array([0, 0, 0])).sum() == 1
 
 
 def test_a_temperature_that_fits(with_means):
@@ -168,18 +144,6 @@ def test_a_temperature_that_fits(with_means):
     single = with_means.prune(1)
     assert calibrate(single, X, [np.zeros(300, dtype=int)]) is single
     np.testing.assert_array_equal(single.predict_proba(X), np.ones((300, 1)))
-
-
-def test_the_temperature_is_kept(with_means, same, tmp_path):
-    taxonomy = dataclasses.replace(with_means, temperature=1.25)
-    taxonomy.save(tmp_path / "tree")
-    same(taxonomy, Taxonomy.load(tmp_path / "tree"))
-    assert (
-        taxonomy.prune(2).temperature == taxonomy.rename_features([*"ba"]).temperature == 1.25
-    )
-    for bad in (0.0, -1.0, np.inf, np.nan, 2, "1"):
-        with pytest.raises(ValueError, match="temperature must be None or a positive"):
-            dataclasses.replace(with_means, temperature=bad)
 
 
 def test_what_is_refused_as_in_predict(bare, with_means, refused):

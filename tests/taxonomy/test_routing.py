@@ -1,7 +1,5 @@
 """Where new rows go, what is refused as data, and the means of fitted trees."""
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,28 +9,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from taxarbor import HMMC, Taxarbor, load_animals
-from taxarbor.rows import as_rows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._routing import route
-from taxarbor.tree import LinearRule, TreeBuilder, _routing
+from taxarbor.tree import LinearRule, TreeBuilder
 
 DTYPES = ("float32", "float64")
 KINDS = (np.asarray, sparse.csr_array)
-
-
-def scores_of(rule, X):
-    """Return the scores of a rule: those of a row do not depend on the others."""
-    rows = as_rows(np.ascontiguousarray(X)).take(np.arange(len(X)), center=rule.center)
-    return rows.scores(rule.weights) + rule.offsets
-
-
-def walk(taxonomy, x):
-    """Route one row the slow way."""
-    node = taxonomy.tree.root
-    while not taxonomy.tree.is_leaf(node):
-        best = scores_of(taxonomy.tree.rules[node], x[None])[0].argmax()
-        node = taxonomy.tree.frontier(node)[taxonomy.tree.rules[node].targets[best]]
-    return taxonomy.tree.leaves.tolist().index(node)
 
 
 def one_split(n_children, rule):
@@ -67,23 +48,6 @@ def data():
     return np.random.default_rng(6).integers(-5, 6, (200, 3)).astype(float)
 
 
-def without_rules(taxonomy):
-    return dataclasses.replace(
-        taxonomy, tree=dataclasses.replace(taxonomy.tree, rules=(None,) * taxonomy.tree.n_nodes)
-    )
-
-
-def test_rows_go_where_one_by_one_they_would(taxonomy, X):
-    expected = [walk(taxonomy, x) for x in X]
-    assert len(set(expected)) > 3
-    predicted = taxonomy.predict(X)
-    assert predicted.dtype == np.intp
-    assert predicted.tolist() == expected
-    for n_threads in (1, 2):
-        for kind in KINDS:
-            assert route(taxonomy, kind(X), n_threads=n_threads).tolist() == expected
-
-
 @given(data=st.data())
 def test_any_tree_routes(ruled_trees, data):
     taxonomy = data.draw(ruled_trees)
@@ -101,34 +65,16 @@ def test_any_tree_routes(ruled_trees, data):
                 assert scores[on].max() >= scores.max() - 1e-12 * sizes.max()
 
 
-def test_no_mean_is_computed_of_new_rows(taxonomy, X, monkeypatch):
-    """It would take a sweep, and the rules have centres of their own."""
-
-    def about(X, *, center=None, n_threads=1):
-        assert center is not None
-        return as_rows(X, center=center, n_threads=n_threads)
-
-    monkeypatch.setattr(_routing, "as_rows", about)
-    for kind in KINDS:
-        assert len(taxonomy.predict(kind(X))) == len(X)
-
-
 def test_ties_go_to_the_first():
     rule = LinearRule(np.zeros((3, 1)), np.zeros(1))
     assert one_split(3, rule).predict([[1.0], [-1.0]]).tolist() == [0, 0]
 
 
-def test_offsets_move_the_boundary():
-    W = np.array([[-1.0], [1.0]])
-    for offsets, expected in ((None, [0, 1, 1]), (np.array([0.0, -4.0]), [0, 0, 1])):
-        taxonomy = one_split(2, LinearRule(W, np.zeros(1), offsets))
-        assert taxonomy.predict([[-1.0], [1.0], [3.0]]).tolist() == expected
-
-
 def test_many_children_and_deep_trees_route(chain):
-    centers = np.random.default_rng(0).normal(size=(300, 2))
-    taxonomy = one_split(300, LinearRule.nearest(centers))
-    assert taxonomy.predict(centers).tolist() == list(range(300))
+    rng = np.random.default_rng(0)
+    centers, X = rng.normal(size=(1000, 2)), rng.normal(size=(4001, 2))
+    taxonomy = one_split(1000, LinearRule.nearest(centers))
+    np.testing.assert_array_equal(taxonomy.predict(X), cdist(X, centers).argmin(axis=1))
     assert chain.predict([[1.0], [-1.0], [0.0]]).tolist() == [3000, 0, 0]
 
 
@@ -151,15 +97,11 @@ class HasArray:
 CASTS = [
     *(lambda X, name=name: X.astype(name) for name in ("f2", "f4", ">f8", "longdouble")),
     *(lambda X, name=name: X.astype(name) for name in (int, "int8", object)),
-    np.asfortranarray,
-    lambda X: np.repeat(X, 2, axis=0)[::2],
-    lambda X: X.tolist(),
-    lambda X: pd.DataFrame(X, columns=["a", "b", "c"]),
-    HasArray,
+    *(np.asfortranarray, lambda X: np.repeat(X, 2, axis=0)[::2], np.ndarray.tolist),
+    *(lambda X: pd.DataFrame(X, columns=["a", "b", "c"]), HasArray),
     *(sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array),
     *(sparse.lil_array, sparse.dok_array, sparse.bsr_array),
-    lambda X: sparse.csr_array(X.astype(int)),
-    lambda X: sparse.csr_array(X.astype("float32")),
+    *(lambda X, name=name: sparse.csr_array(X.astype(name)) for name in (int, "float32")),
 ]
 
 
@@ -174,62 +116,40 @@ def test_all_kinds_of_data_give_the_same(taxonomy, X):
 
 
 def test_bad_data_is_refused(taxonomy, refused):
-    zeros = np.zeros((2, 3))
-    cases = [
-        np.zeros(3),
-        np.zeros((1, 1, 3)),
-        3.5,
-        np.zeros((2, 4)),
-        sparse.csr_array((2, 4)),
-        zeros + np.nan,
-        np.array([[0, -np.inf, np.inf]]),
-        sparse.csr_array([[np.nan, 0, 0]]),
-        [["a", "b", "c"]],
-        np.array([["a", 1.5, None]], dtype=object),
-        zeros.astype(complex),
-        [[1, 2, 3], [1]],
-        [[10**400, 0, 0]],
-        [[0.5, -(10**400), 0]],
-        pd.DataFrame(zeros, columns=[*"bac"]),
-        pd.DataFrame(zeros, columns=[*"bad"]),
-    ]
+    zeros, huge = np.zeros((2, 3)), 10**400
+    shapes = [np.zeros(3), np.zeros((1, 1, 3)), 3.5, np.zeros((2, 4)), sparse.csr_array((2, 4))]
+    shapes += [[[1, 2, 3], [1]]]
+    values = [zeros + np.nan, [[0, -np.inf, np.inf]], sparse.csr_array([[np.nan, 0, 0]])]
+    values += [[["a", "b", "c"]], np.array([["a", 1.5, None]], dtype=object)]
+    values += [zeros.astype(complex), [[huge, 0, 0]], [[0.5, -huge, 0]]]
+    frames = [pd.DataFrame(zeros, columns=[*names]) for names in ("bac", "bad")]
     for method in (taxonomy.predict, taxonomy.decision_path):
-        refused(method, cases)
+        refused(method, [*shapes, *values, *frames])
     frame = pd.DataFrame(zeros, columns=[*"cab"])[list(taxonomy.feature_names)]
     assert len(taxonomy.predict(frame)) == 2
 
 
-def damaged(kind, X):
-    """Return sparse matrices that point outside themselves, or have no beginning or end."""
-    wrong = [("indices", 5, value) for value in (2 * 10**9, -1, X.shape[0])]
-    wrong += [
-        ("indptr", 3, 10**9),
-        ("indptr", 3, 0),
-        ("indptr", 0, 1),
-        ("indptr", -1, 2 * 10**9),
-    ]
-    for name, place, value in wrong:
-        matrix = kind(X)
-        getattr(matrix, name)[place] = value
-        yield matrix
-    for name in ("indices", "data"):
-        matrix = kind(X)
-        setattr(matrix, name, getattr(matrix, name)[:-1])
-        yield matrix
+DAMAGES = [("indices", 5, value) for value in (2 * 10**9, -1, 200)]
+DAMAGES += [("indptr", 3, 10**9), ("indptr", 3, 0), ("indptr", 0, 1), ("indptr", -1, 2 * 10**9)]
+"""Entries of sparse matrices that point outside them, or have no beginning or end."""
 
 
 def test_damaged_sparse_matrices_are_refused(taxonomy, X):
-    for kind in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.bsr_array):
-        for matrix in damaged(kind, X):
-            for method in (taxonomy.predict, taxonomy.decision_path):
-                with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
-                    method(matrix)
-    for name in ("row", "col"):
-        for value in (-1, 200, 2 * 10**9):
-            matrix = sparse.coo_array(X)
-            getattr(matrix, name)[5] = value
-            with pytest.raises(ValueError, match="do not fit its shape"):
-                taxonomy.predict(matrix)
+    kinds = sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.bsr_array
+    cases = [(kind, *damage) for kind in kinds for damage in DAMAGES]
+    cases += [
+        (sparse.coo_array, name, 5, value) for name in ("row", "col") for value in (-1, 200)
+    ]
+    for kind, name, place, value in cases:
+        matrix = kind(X)
+        getattr(matrix, name)[place] = value
+        with pytest.raises(ValueError, match="X"):
+            taxonomy.predict(matrix)
+    for name in ("indices", "data"):
+        matrix = sparse.csr_array(X)
+        setattr(matrix, name, getattr(matrix, name)[:-1])
+        with pytest.raises(ValueError, match="X"):
+            taxonomy.predict(matrix)
 
 
 def test_values_too_large_for_the_rules():
@@ -275,33 +195,16 @@ def test_decision_paths(taxonomy, X):
         assert (visited.data == 1).all()
 
 
-def test_rows_go_to_the_nearest_of_many_centers():
-    rng = np.random.default_rng(0)
-    centers = rng.normal(size=(1000, 2))
-    rule = LinearRule.nearest(centers)
-    X = rng.normal(size=(4001, 2))
-    taxonomy = one_split(1000, rule)
-    np.testing.assert_array_equal(taxonomy.predict(X), cdist(X, centers).argmin(axis=1))
-
-
 def test_fitted_trees_have_the_means_of_their_rows():
-    for model in (
-        Taxarbor(5, random_state=0),
-        HMMC(5, random_state=0),
-        HMMC(5, branching=3, balance=None, random_state=0),
-        Taxarbor(1),
-    ):
+    models = Taxarbor(5, random_state=0), HMMC(5, branching=3, balance=None, random_state=0)
+    for model in models:
         for dtype, close in (("float32", 1e-5), ("float64", 1e-13)):
             X = load_animals().X.astype(dtype)
             for kind in KINDS:
                 taxonomy = model.fit(kind(X)).taxonomy_
-                assert taxonomy.means.dtype == (
-                    dtype if taxonomy.tree.n_leaves > 1 else "float64"
-                )
-                parts = [
-                    X[taxonomy.tree.rows(node)].astype(np.longdouble)
-                    for node in range(taxonomy.tree.n_nodes)
-                ]
+                assert taxonomy.means.dtype == dtype
+                nodes = range(taxonomy.tree.n_nodes)
+                parts = [X[taxonomy.tree.rows(node)].astype(np.longdouble) for node in nodes]
                 means = [part.mean(axis=0) for part in parts]
                 np.testing.assert_allclose(taxonomy.means, means, rtol=0, atol=close)
 

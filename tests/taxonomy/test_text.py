@@ -26,21 +26,17 @@ def test_numbers():
 
 
 def test_columns_have_the_same_decimals_and_unit():
-    for values, told in (
-        ([3.0, 2.0, 100.0], ["3", "2", "100"]),
+    for values, texts in (
         ([0.5, 12.25], ["0.50", "12.25"]),
         ([1994.0, 17_590.0], ["1,994", "17,590"]),
         ([46e6, 1.25e6], ["46.00 million", "1.25 million"]),
         ([46e6, 500.0], ["46,000,000", "500"]),
-        ([203.2, 0.0001, 0.0], ["203.2000", "0.0001", "0.0000"]),
-        ([0.0], ["0"]),
         ([1.0, -1e-17], ["1", "0"]),
-        ([-2.5e6, -0.0, -40.0], ["-2,500,000", "0", "-40"]),
         ([1.5, NAN, -2.0], ["1.5", "-", "-2.0"]),
         ([1e16, 1.0], ["1.000e+16", "1.000e+00"]),
         ([], []),
     ):
-        assert format_column(np.array(values)) == told
+        assert format_column(np.array(values)) == texts
 
 
 @given(st.lists(st.floats(-1e14, 1e14) | st.just(NAN), max_size=6))
@@ -66,15 +62,6 @@ def test_a_rounded_number_stays_within_the_gap_and_is_said_exactly(low, gap, par
     text, _, unit = format_exactly(rounded).replace(",", "").partition(" ")
     times = {"": 1.0, "million": 1e6, "billion": 1e9}[unit]
     assert abs(float(text) * times - rounded) <= 1e-14 * abs(rounded)
-
-
-def test_few_digits_where_they_do():
-    assert round_between(205.4, 205.0, 206.0) == 205.4
-    assert round_between(205.5, 205.0, 206.0) == 205.5
-    assert round_between(203.2, 195.0, 210.0) == 203.0
-    assert round_between(0.5, 0.0, 1.0) == 0.5
-    assert round_between(206.0, 205.0, 206.0) == 205.9
-    assert round_between(46_123_456.0, 46e6, 46.2e6) == 46.1e6
 
 
 def test_reasons_in_words():

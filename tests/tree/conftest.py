@@ -105,14 +105,8 @@ def trees():
 
 
 @pytest.fixture(scope="session")
-def ruled_trees():
-    """Hypothesis strategy of random trees with rules."""
-    return random_trees(st.just(True))
-
-
-@pytest.fixture(scope="session")
 def same():
-    """Assertion that two hierarchies are the same."""
+    """Assertion that two trees are the same."""
     return assert_same
 
 

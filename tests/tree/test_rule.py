@@ -13,11 +13,6 @@ from taxarbor.tree._rule import threshold_of
 DTYPES = ("float32", "float64")
 
 
-def copies(value):
-    again = pickle.loads(pickle.dumps(value))
-    return value, copy.copy(value), copy.deepcopy(value), again
-
-
 def test_what_a_rule_says_of_itself():
     for dtype in DTYPES:
         W = np.array([[0, 1, 0, -0.0], [0, -1, 2, 0]], dtype=dtype)
@@ -30,44 +25,28 @@ def test_what_a_rule_says_of_itself():
         assert repr(rule) == f"LinearRule(n_targets=2, n_features=4, dtype={dtype})"
 
 
-def assert_frozen(*arrays):
-    for array in arrays:
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 5
-
-
 def test_a_rule_is_frozen_and_owns_its_arrays():
     W, center, offsets = np.eye(2), np.zeros(2), np.array([-0.0, 1.0])
     rule = LinearRule(W, center, offsets)
     W[0, 0] = offsets[1] = 5
-    for again in copies(rule):
+    for again in (rule, copy.copy(rule), copy.deepcopy(rule), pickle.loads(pickle.dumps(rule))):
         np.testing.assert_array_equal(again.weights, np.eye(2))
         assert str(again.offsets) == "[0. 1.]"
-        assert_frozen(again.weights, again.center, again.offsets)
+        for array in (again.weights, again.center, again.offsets):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 5
         with pytest.raises(AttributeError):
             again.weights = W
 
 
 def test_what_is_no_rule_is_refused(refused):
-    ones = np.ones((2, 2))
-    cases = [
-        (np.ones(2), np.ones(2)),
-        (np.ones((2, 3)), np.ones(2)),
-        (np.ones((1, 2)), np.ones(2)),
-        (np.ones((2, 0)), np.ones(0)),
-        (ones.astype("float32"), np.ones(2)),
-        (ones.astype(int), np.ones(2, int)),
-        (np.full((2, 2), "a"), np.full(2, "a")),
-        (ones * np.nan, np.ones(2)),
-        (ones, np.full(2, np.inf)),
-        (ones, np.ones(2), np.zeros(3)),
-        (ones, np.ones(2), np.zeros((2, 1))),
-        (ones, np.ones(2), 0.0),
-        (ones, np.ones(2), np.zeros(2, "float32")),
-        (ones, np.ones(2), [1, 2]),
-        (ones, np.ones(2), np.array([0, np.inf])),
-    ]
-    refused(lambda parts: LinearRule(*parts), cases)
+    W, two = np.ones((2, 2)), np.ones(2)
+    cases = [(two, two), (np.ones((2, 3)), two), (np.ones((1, 2)), two)]
+    cases += [(np.ones((2, 0)), np.ones(0)), (W.astype("float32"), two)]
+    cases += [(W.astype(kind), two.astype(kind)) for kind in (int, str)]
+    cases += [(W * np.nan, two), (W, two * np.inf)]
+    offsets = np.zeros(3), np.zeros((2, 1)), 0.0, np.zeros(2, "float32"), [1, 2], two * np.inf
+    refused(lambda parts: LinearRule(*parts), cases + [(W, two, wrong) for wrong in offsets])
 
 
 def test_the_nearest_point():
@@ -89,16 +68,9 @@ def test_the_nearest_point():
 
 
 def test_points_that_make_no_rule(refused):
-    cases = [
-        np.zeros(3),
-        np.zeros((0, 3)),
-        np.zeros((2, 3), int),
-        np.zeros((1, 3)),
-        np.full((2, 3), np.nan),
-        np.array([[1e200], [-1e200]]),
-        np.array([[3e38], [-3e38]], dtype="float32"),
-    ]
-    refused(LinearRule.nearest, cases)
+    shapes = [np.zeros(3), np.zeros((0, 3)), np.zeros((2, 3), int), np.zeros((1, 3))]
+    too_far = np.array([[1e200], [-1e200]]), np.array([[3e38], [-3e38]], dtype="float32")
+    refused(LinearRule.nearest, [*shapes, np.full((2, 3), np.nan), *too_far])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

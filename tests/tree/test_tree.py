@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from taxarbor import HMMC
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
+from tests.tree.conftest import frontier
 
 INDICES = ("order", "start", "stop", "parents", "birth", "depth", "leaves")
 ARRAYS = (*INDICES, "score", "objective")
@@ -69,6 +70,9 @@ def test_sizes_add_up(trees, data):
     for label, leaf in enumerate(tree.leaves):
         rows = np.flatnonzero(tree.labels == label)
         np.testing.assert_array_equal(rows, np.sort(tree.rows(leaf)))
+    ruled = {node for node, rule in enumerate(tree.rules) if rule is not None}
+    for node in ruled:
+        assert list(tree.frontier(node)) == frontier(tree, node, ruled)
 
 
 def test_nothing_can_be_changed(known):
@@ -79,10 +83,6 @@ def test_nothing_can_be_changed(known):
     for name in (*ARRAYS, "rules", "notes", "new"):
         with pytest.raises((AttributeError, TypeError)):
             setattr(known, name, None)
-    assert isinstance(known.rules, tuple)
-
-
-def test_the_arrays_given_stay_their_owners(known):
     order = known.order.copy()
     tree = dataclasses.replace(known, order=order)
     order[:] = 0
@@ -109,28 +109,21 @@ def faults(t):
     no_rules = (None,) * 6
     other = LinearRule(np.ones((2, 2), "float32"), np.zeros(2, "float32"))
     a_note = ("split", *t.notes[1:])
-    births = [put(t.birth, [1, 2, 3], 0), t.birth[[0, 5, 4, 3, 2, 1]], put(t.birth, 5, 4)]
+    births = [t.birth.astype(bool), t.birth * 2, t.birth[[0, 5, 4, 3, 2, 1]]]
+    births += [put(t.birth, *change) for change in ((0, 1), (4, 1), (5, 3), (5, 4))]
+    parents = [t.parents[:0], put(t.parents, [4, 5], 0), put(t.parents, 0, 0)]
+    parents += [put(t.parents, 4, parent) for parent in (5, 4, -1, 10**9)]
+    orders = [t.order[:0], t.order[None], t.order.astype(float)]
+    orders += [put(t.order, 0, row) for row in (t.order[1], 10, -1)]
+    stops = [(0, 9), (4, t.start[4]), (5, t.stop[5] + 1), (1, t.stop[1] + 1)]
     rules = [(None, *t.rules[1:]), (t.rules[2], *t.rules[1:]), (*t.rules[:-1], t.rules[2])]
     rules += [(t.rules[0], *[None] * 5), (*[None] * 5, t.rules[0])]
     table = {
-        "order": [
-            *(put(t.order, 0, x) for x in (t.order[1], 10, -1)),
-            *(t.order[:0], t.order[None], t.order.astype(float)),
-        ],
-        "birth": [
-            *(t.birth.astype(bool), put(t.birth, 0, 1), t.birth * 2, *births),
-            *(put(t.birth, 4, 1), put(t.birth, 5, 3)),
-        ],
-        "parents": [
-            *(t.parents[:0], put(t.parents, 0, 0)),
-            *(put(t.parents, 4, parent) for parent in (5, 4, -1, 10**9)),
-            *(put(t.parents, 5, 1), put(t.parents, [4, 5], 0)),
-        ],
+        "order": orders,
+        "birth": [put(t.birth, [1, 2, 3], 0), *births],
+        "parents": [put(t.parents, 5, 1), *parents],
         "start": [t.start[1:], put(t.start, 0, 1), put(t.start, 4, t.start[4] - 1)],
-        "stop": [
-            *(put(t.stop, 0, 9), put(t.stop, 4, t.start[4])),
-            *(put(t.stop, node, t.stop[node] + 1) for node in (5, 1)),
-        ],
+        "stop": [put(t.stop, *change) for change in stops],
         "score": [t.score[:, None]],
         "info": [t.info[1:]],
         "notes": [t.notes[1:], no_rules, a_note],
@@ -238,26 +231,6 @@ def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
         np.testing.assert_array_equal(getattr(pruned, name), getattr(tree, name)[kept])
     assert pruned.feature_names == tree.feature_names
     assert (np.argsort(tree.birth[kept], kind="stable") == np.arange(len(kept))).all()
-
-
-def test_pruning_the_known_tree(known):
-    tree = known.prune(3)
-    assert tree.rules == (known.rules[0], None, None, None)
-    assert tree.notes == ("", "too few rows", "", "")
-    assert known.prune(2).n_nodes == 1
-    assert known.prune(np.int64(1)).info == known.info[:1]
-
-
-def test_splits_are_counted_anew_when_pruned_by_depth():
-    builder = TreeBuilder(5)
-    builder.add_split(0, [0, 0, 0, 1, 1])
-    builder.add_split(1, [0, 0, 1])
-    builder.add_split(3, [0, 1])
-    assert builder.freeze().prune(depth=2).birth.tolist() == [0, 1, 1, 2, 2]
-    builder.add_split(2, [0, 1])
-    tree = builder.freeze().prune(depth=2)
-    assert tree.parents.tolist() == [-1, 0, 0, 1, 1, 2, 2]
-    assert tree.birth.tolist() == [0, 1, 1, 2, 2, 3, 3]
 
 
 def test_growing_less_is_pruning():
