@@ -19,8 +19,8 @@ def write_atomically(
     """
     target = Path(os.path.realpath(path))  # a link stays a link
     draft = target.with_name(f".taxarbor-{secrets.token_hex(8)}.tmp")
-    check_target(path)
     try:
+        check_target(path)
         with draft.open("xb") as file:
             write(file)
             file.flush()
