@@ -154,35 +154,29 @@ def test_missing_libraries_are_one_line(library):
     assert "pip install" in done.stderr
 
 
-@pytest.mark.parametrize("error", [TypeError, ValueError, KeyError])
-def test_bugs_are_tracebacks(run, monkeypatch, error):
-    def fail(*_):
-        raise error("bug")
-
-    monkeypatch.setattr("taxarbor.Taxonomy.load", fail)
-    result = run("show", "model.taxarbor")
-    assert (type(result.exception), result.exit_code) == (error, 1)
+LOAD, PARSE = "taxarbor.Taxonomy.load", "taxarbor.cli._shell.Commands.parse_args"
 
 
 @pytest.mark.parametrize(
-    "place", ["taxarbor.Taxonomy.load", "taxarbor.cli._shell.Commands.parse_args"]
+    ("place", "error", "code", "line"),
+    [
+        (LOAD, ValueError, 1, ""),  # a bug, with its traceback
+        (LOAD, KeyError, 1, ""),
+        (LOAD, MemoryError, 2, "taxarbor: not enough memory"),
+        (LOAD, KeyboardInterrupt, 130, "taxarbor: interrupted"),
+        (PARSE, KeyboardInterrupt, 130, "taxarbor: interrupted"),
+    ],
 )
-def test_interrupts_are_one_line(run, monkeypatch, place):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(place, interrupt)
-    result = run("show", "model.taxarbor")
-    assert (result.exit_code, result.stdout) == (130, "")
-    assert result.stderr.strip() == "taxarbor: interrupted"
-
-
-def test_memory_errors_are_one_line(refuse, monkeypatch):
+def test_only_bugs_are_tracebacks(run, monkeypatch, place, error, code, line):
     def fail(*_):
-        raise MemoryError
+        raise error
 
-    monkeypatch.setattr("taxarbor.Taxonomy.load", fail)
-    refuse("memory", "show", "model.taxarbor")
+    monkeypatch.setattr(place, fail)
+    result = run("show", "model.taxarbor")
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert (type(result.exception) is error) == (code == 1)
+    assert result.stderr.startswith(line)
+    assert result.stderr.count("\n") == bool(line)
 
 
 def test_arguments_that_cannot_be_parsed_are_one_line(refuse):

@@ -142,14 +142,6 @@ def test_a_folder_gives_the_model_of_the_table_in_memory(run_json, folder, custo
     assert blocks.tree.has_rows == ("hmmc" in options)
 
 
-def test_labels_of_a_fit_have_names(run, run_json, folder, customers):
-    result = run("fit", "big", "-k", 4, "-o", "m", "--labels", "l.csv", "--id-column", "id")
-    assert result.stdout.startswith("big: 120 rows, ")
-    predicted = run_json("predict", "m", "customers.csv")["labels"]
-    expected = [[f"C{row:03d}", str(label)] for row, label in enumerate(predicted)]
-    assert lines_of(folder / "l.csv") == [["id", "cluster"], *expected]
-
-
 def test_identifiers_are_used_if_named(run_json, folder, in_blocks):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"id": rng.permutation(100), "x": rng.normal(size=100)})
@@ -212,19 +204,6 @@ def test_pages_and_explanations_of_a_folder(run, run_json, folder, customers):
     assert sum(node["classes"].values()) == 120
 
 
-def test_a_folder_of_numbers_is_not_encoded(run, run_json, folder):
-    X = np.random.default_rng(0).normal(size=(300, 4))
-    X[:150] += 6.0
-    (folder / "numbers").mkdir()
-    for part in range(3):
-        frame = pd.DataFrame(X[part::3], columns=list("abcd"))
-        frame.to_parquet(folder / "numbers" / f"{part}.parquet", index=False)
-    run_json("fit", "numbers", "-k", 2, "-o", "m", "--report", "p.html")
-    assert Taxonomy.load(folder / "m").encoding is None
-    assert run("explain", "m", "numbers").exit_code == 0
-    assert page_of(folder / "p.html")["n_rows"] == 300
-
-
 @pytest.mark.parametrize("limit", [0, 10**9])
 def test_excluded_rows_are_noted(run_json, folder, limit, monkeypatch):
     monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", limit)
@@ -244,6 +223,7 @@ def test_a_fit_in_blocks_is_the_fit_in_memory(run_json, folder, customers, in_bl
     options = ("--columns", ",".join(COLUMNS)) if kind == "big" else ()
     run_json("fit", kind, "-k", 5, "-o", "m", "--labels", "l.npy", *options)
     expected = Taxarbor(5, random_state=0).fit(X.to_numpy() if kind == "x.npy" else X)
+    assert Taxonomy.load(folder / "m").encoding is None  # numbers need none
     tree, other = Taxonomy.load(folder / "m").tree, expected.taxonomy_.tree
     for name in ("parents", "start", "stop", "birth"):
         np.testing.assert_array_equal(getattr(tree, name), getattr(other, name))

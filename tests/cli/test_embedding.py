@@ -62,12 +62,6 @@ def test_all_commands(run, files, data, embedding):
     assert Taxonomy.load("m.taxarbor").stability is not None
 
 
-def test_columns_and_auto(run, files):
-    options = ("--columns", "a,b,c,d", "--embedding", "emb", "-o", "m.taxarbor")
-    assert run("fit", "rows.parquet", "-k", "auto", *options).exit_code == 0
-    assert agrees("m.taxarbor")
-
-
 def test_blocks(run, files, monkeypatch):
     monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", 0)
     for data, embedding in (("rows.parquet", "emb"), ("cells.h5ad", "X_pca")):

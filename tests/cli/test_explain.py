@@ -64,15 +64,6 @@ def test_a_cluster_is_a_node(run, run_json, explanation):
     assert "node 0: all rows" in run(*EXPLAIN, "--node", "0").stdout
 
 
-def test_decisions(run, folder, three_nodes):
-    taxonomy, X = three_nodes
-    taxonomy.save(folder / "m")
-    np.save(folder / "x.npy", X)
-    for node, is_above in ((0, True), (1, True), (2, False)):
-        text = run("explain", "m", "x.npy", "--node", node).stdout
-        assert ("decided at node 0" in text) == is_above
-
-
 def test_a_row_by_name_or_number(run, run_json, explanation):
     for row in ("C007", "7"):
         document = run_json(*EXPLAIN, *ID, "--row", row)

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HMMC, TableEncoder, Taxarbor, Taxonomy
@@ -141,22 +140,6 @@ def test_columns_are_scaled(run_json, folder):
     assert "length 1" in document["notes"][0]
 
 
-def test_sparse_and_constant_columns(run_json, folder):
-    rng = np.random.default_rng(0)
-    X = sparse.csr_array(rng.poisson(0.3, (80, 30)) * rng.choice([1.0, 50.0], 30))
-    sparse.save_npz(folder / "counts.npz", X)
-    document = run_json("fit", "counts.npz", "-k", 3, "-o", "m", "--scale", "standard")
-    assert document["n_features"] == 30
-    taxonomy = Taxonomy.load(folder / "m")
-    assert (taxonomy.predict(X) == taxonomy.tree.labels).mean() > 0.9
-    X = rng.normal(size=(40, 3))
-    X[:, 1] = 5.0
-    np.save(folder / "x.npy", X)
-    document = run_json("fit", "x.npy", "-k", 2, "-o", "n", "--scale", "standard")
-    assert document["n_clusters"] == 2
-    assert Taxonomy.load(folder / "n").feature_names is None
-
-
 def test_labels_and_report_are_written(run, folder):
     os.rename("customers.csv", "our <customers>.csv")
     outputs = ("-o", "m.taxarbor", "--labels", "labels.csv", "--report", "out.html")
@@ -183,17 +166,6 @@ def test_standard_input_and_names_without_extension(run, run_json, refuse, folde
     (folder / "customers.csv").rename(folder / "customers.data")
     refuse("--format", "fit", "customers.data", "-o", "m")
     assert run_json("fit", "customers.data", "--format", "csv", "-o", "m")["n_rows"] == 120
-
-
-def test_notes_name_a_few_columns(run, folder):
-    text = "x," + ",".join(f"t{j}" for j in range(17)) + "\n"
-    text += "".join(f"{row * row}," + ",".join("ab" * 8 + "a") + "\n" for row in range(20))
-    (folder / "texts.csv").write_text(text, encoding="utf-8")
-    result = run("fit", "texts.csv", "-k", 2, "-o", "m")
-    assert result.exit_code == 0
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.endswith(" and 12 more\n")
-    assert "1 column (17 left out)" in result.stdout
 
 
 def test_rows_without_a_label(run_json, refuse, edit, folder):

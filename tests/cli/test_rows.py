@@ -25,7 +25,7 @@ def table(folder):
     return read_table(folder / "customers.csv", columns=COLUMNS).X
 
 
-def test_labels_on_standard_output_or_in_a_file(run, start, folder, labels, table):
+def test_labels_on_standard_output_or_in_a_file(run, start, folder, labels):
     result = run(*PREDICT)
     assert (result.exit_code, result.stderr) == (0, "")
     header, *rows = result.stdout.splitlines()
@@ -37,10 +37,6 @@ def test_labels_on_standard_output_or_in_a_file(run, start, folder, labels, tabl
     lines = (folder / "l.csv").read_text(encoding="utf-8").splitlines()
     assert lines[:2] == ["class,cluster", f"student,{labels[0]}"]
     assert len(lines) == 121
-    np.save(folder / "x.npy", table)
-    assert run("predict", "model.taxarbor", "x.npy", "-o", "l.tsv").exit_code == 0
-    lines = (folder / "l.tsv").read_text(encoding="utf-8").splitlines()
-    assert lines[:2] == ["row\tcluster", f"0\t{labels[0]}"]
 
 
 def test_probabilities(run, run_json, folder, labels, table):
@@ -71,15 +67,6 @@ def test_empty_and_duplicate_ids_are_noted(run, run_json, edit):
     assert result.stdout.splitlines()[4].startswith(",")
 
 
-def test_only_options_of_the_command_are_named(run, edit):
-    edit("odd.csv", ("C000,", "C000,x"))
-    for command in (["predict"], ["explain"], ["report", "-o", "r.html"]):
-        result = run(command[0], "model.taxarbor", "odd.csv", *command[1:])
-        assert result.exit_code == 2
-        assert "in line 2" in result.stderr
-        assert "--columns" not in result.stderr
-
-
 def test_an_id_column_with_the_name_of_another(run, edit, labels):
     edit("odd.csv", ("id,", "cluster,"))
     result = run("predict", "model.taxarbor", "odd.csv", "--id-column", "cluster")
@@ -95,14 +82,6 @@ def test_json_and_standard_input(run_json, folder, labels):
     assert run_json(*PREDICT) == document
     data = (folder / "customers.csv").read_bytes()
     assert run_json("predict", "model.taxarbor", "-", stdin=data)["labels"] == labels
-
-
-def test_columns_are_selected_by_name(run_json, folder, labels):
-    lines = (folder / "customers.csv").read_text(encoding="utf-8").splitlines()
-    swapped = [",".join(["0", *reversed(line.split(","))]) for line in lines]
-    swapped[0] = "new" + swapped[0][1:]
-    (folder / "new.csv").write_text("\n".join(swapped), encoding="utf-8")
-    assert run_json("predict", "model.taxarbor", "new.csv")["labels"] == labels
 
 
 def test_columns_without_names_are_taken_in_order(run_json, refuse, folder, labels, table):
@@ -138,6 +117,9 @@ def test_bad_input_of_predict(refuse, folder):
     (folder / "new.csv").write_text("age,spend\n1,2\n", encoding="utf-8")
     (folder / "old.csv").write_text("mine", encoding="utf-8")
     refuse("'visits', 'items'", "predict", "model.taxarbor", "new.csv")
+    text = (folder / "customers.csv").read_text(encoding="utf-8").replace("C000,", "C000,x")
+    (folder / "text.csv").write_text(text, encoding="utf-8")
+    refuse("in line 2", "predict", "model.taxarbor", "text.csv")
     refuse("standard input", "predict", "model.taxarbor", "-", stdin=b"age,x\n1,2\n")
     refuse("nowhere: No such file", "predict", "nowhere", "customers.csv")
     refuse("customers.csv", "predict", "customers.csv", "customers.csv")

@@ -127,12 +127,6 @@ def test_a_warning_names_three_leaves_that_cannot_be_split(X, grown):
     assert record[0].filename == __file__
 
 
-def test_silence(X, grown, capfd):
-    """Fewer leaves by another limit give no warning; short fits show no progress."""
-    assert grown(X, 20, max_depth=2, verbose=1).taxonomy_.tree.n_leaves == 4
-    assert capfd.readouterr() == ("", "")
-
-
 # ---- attributes and predictions ----
 
 

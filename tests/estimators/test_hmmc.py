@@ -87,13 +87,6 @@ def test_predict_differs_only_where_a_size_binds(data, as_kind, bounds):
     assert n_moved > 10
 
 
-def test_rows_at_the_mean_are_predicted_as_labelled():
-    X = np.repeat([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]], 5, axis=0)
-    for center in ("node", "data"):
-        model = fit(X, 2, balance=(0.3, 1.7), center=center)
-        np.testing.assert_array_equal(model.predict(X), model.labels_)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_large_column_makes_no_rows_equal(dtype):
     rng = np.random.default_rng(0)
@@ -104,15 +97,6 @@ def test_a_large_column_makes_no_rows_equal(dtype):
             warnings.simplefilter("error")
             sizes = np.bincount(HMMC(2, random_state=0).fit(rows).labels_)
         assert 180 <= sizes.min() <= sizes.max() <= 220
-
-
-def test_a_grid_of_ties(data, as_kind):
-    for kind, branching, balance, solver in product(
-        ("float64 dense", "float32 csr"), (2, 3), (None, (0.9, 1.1)), ("newton", "pqn")
-    ):
-        X = as_kind(data["grid"], kind)
-        model = fit(X, 7, branching=branching, balance=balance, solver=solver)
-        assert np.bincount(model.labels_, minlength=7).all()
 
 
 # ---- one center, or each node's own ----
@@ -194,12 +178,6 @@ def test_invalid_parameters(X):
 
 
 # ---- equal rows ----
-
-
-def test_equal_rows_are_not_divided_to_make_as_many_clusters():
-    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0)
-    with pytest.warns(GrowthWarning, match="equal"):
-        assert fit(X, 9, branching=3).taxonomy_.tree.n_leaves == 1
 
 
 @pytest.mark.parametrize("weighted", [False, True])

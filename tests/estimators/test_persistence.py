@@ -11,7 +11,6 @@ import pytest
 import skops.io
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from taxarbor import HMMC, FileFormatError, Taxarbor, Taxonomy
 from taxarbor.exchange import to_json
@@ -66,19 +65,6 @@ def test_a_copy_is_the_same_model(fitted):
             np.testing.assert_array_equal(other.predict(rows), model.predict(rows))
             with pytest.raises(ValueError, match="read-only"):
                 other.taxonomy_.tree.order[0] = 0
-
-
-def test_unfitted_copies_and_clones(X):
-    for make in (*COPIES, clone):
-        other = make(Taxarbor(3, novelty=0.5))
-        assert other.get_params() == Taxarbor(3, novelty=0.5).get_params()
-        with pytest.raises(NotFittedError):
-            other.predict(X)
-    model = Taxarbor(4, novelty=0.5, random_state=3).fit(X)
-    other = clone(model)
-    assert other.get_params() == model.get_params()
-    assert not [name for name in vars(other) if name.endswith("_")]
-    assert to_json(other.fit(X).taxonomy_) == to_json(model.taxonomy_)
 
 
 def test_skops_must_trust_the_model_and_its_taxonomy_only(X):

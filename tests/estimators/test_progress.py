@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor._progress import ProgressBar
-from taxarbor._run import GrowthEvent
 from taxarbor.exchange import to_json
 
 
@@ -24,36 +23,11 @@ def kind(request):
 # ---- the bar ----
 
 
-def draw(*events, **settings):
-    stream = io.StringIO()
-    bar = ProgressBar("HMMC", stream, **settings)
-    for event in events:
-        bar(event)
-    bar.close()
-    return stream.getvalue()
+class Gone(io.StringIO):
+    """A terminal that is gone."""
 
-
-def test_bar_draws_and_ends_its_line():
-    text = draw(GrowthEvent(2, 8, 3), patience=0)
-    assert text.startswith("\rHMMC: [")
-    assert text.endswith("2 of 8 leaves, 0 s\n")
-    assert text.count("#") == round(ProgressBar.WIDTH / 4)
-    assert text.count("\n") == 1
-    assert "[" + "#" * ProgressBar.WIDTH + "] 8 of 8" in draw(GrowthEvent(8, 8, 9), patience=0)
-    assert draw(GrowthEvent(5, 0, 7), patience=0) == "\rHMMC: 5 leaves, 0 s\n"
-
-
-def test_bar_is_not_drawn_for_short_fits():
-    assert draw(GrowthEvent(2, 8, 3), GrowthEvent(3, 8, 4)) == ""
-    assert draw() == ""
-
-
-def test_bar_is_drawn_ten_times_a_second(monkeypatch):
-    ticks = iter([0.0, 1.0, 1.05, 1.2])
-    monkeypatch.setattr("time.monotonic", lambda: next(ticks))
-    text = draw(*[GrowthEvent(n, 8, n) for n in (2, 3, 4)], patience=0.5)
-    assert text.count("\r") == 2
-    assert "3 of 8" not in text
+    def write(self, text):
+        raise OSError(5, "Input/output error")
 
 
 def test_bar_goes_on_while_one_node_is_solved():
@@ -65,17 +39,6 @@ def test_bar_goes_on_while_one_node_is_solved():
         time.sleep(0.01)
     bar.close()
     assert stream.getvalue().count("HMMC: 1 leaves") >= 2
-
-
-def test_bar_on_a_terminal_that_is_gone():
-    class Gone(io.StringIO):
-        def write(self, text):
-            raise OSError(5, "Input/output error")
-
-    bar = ProgressBar("HMMC", Gone(), patience=0)
-    bar(GrowthEvent(2, 8, 3))
-    bar.close()
-    assert bar._stream.getvalue() == ""
 
 
 def test_long_fits_show_progress_if_verbose(X, capfd, monkeypatch, kind):
@@ -91,6 +54,8 @@ def test_long_fits_show_progress_if_verbose(X, capfd, monkeypatch, kind):
         assert err.endswith(" s\n") if verbose else err == ""
         assert ("6 of 6 leaves" in err) == bool(verbose)
         assert (kind.__name__ in err) == bool(verbose)
+    monkeypatch.setattr("sys.stderr", Gone())
+    assert kind(6, random_state=0, verbose=1).fit(X).taxonomy_.tree.n_leaves == 6
 
 
 # ---- Ctrl-C ----

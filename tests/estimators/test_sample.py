@@ -4,11 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfTransformer
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor.estimators import _taxarbor
-from taxarbor.exchange import to_json
 from taxarbor.sources import draw_rows
 
 N_ROWS = 3000
@@ -159,25 +157,6 @@ def test_one_tree_from_frames_and_parquet(settings, tmp_path):
         np.testing.assert_array_equal(labels, expected.labels_)
 
 
-def test_another_seed_draws_another_sample():
-    X = TABLES["float64"]
-    assert to_json(fit(X).taxonomy_) == to_json(fit(X).taxonomy_)
-    assert not np.array_equal(fit(X).taxonomy_.means, fit(X, random_state=1).taxonomy_.means)
-
-
-def test_weights_decide_what_is_drawn():
-    """Rows of weight 0 are never drawn; those of much weight are nearly always."""
-    X, weights = clouds(), np.zeros(N_ROWS)
-    weights[::4] = 1.0
-    X[weights == 0.0] += 1e3
-    model = fit(X, weights)
-    inside = X[weights > 0.0]
-    means = model.taxonomy_.means
-    assert (inside.min(axis=0) <= means).all()
-    assert (means <= inside.max(axis=0)).all()
-    np.testing.assert_allclose(model.taxonomy_.tree.node_weights[0], weights.sum())
-
-
 def test_least_sizes_hold_on_the_sample_and_in_proportion_beyond():
     for least in (60, 300, 600):
         model = fit(TABLES["float64"], n_clusters=20, min_leaf_size=least)
@@ -248,24 +227,3 @@ def test_the_number_of_clusters_of_a_file_is_found_on_the_sample(tmp_path, monke
     np.testing.assert_array_equal(same.labels_, model.labels_)
     assert model.taxonomy_.stability is not None
     assert same.taxonomy_.stability is None  # which is of rows, and it has counts
-
-
-def test_copies_of_weighted_rows_are_outliers_as_well():
-    X = with_outliers(clouds(480))
-    weights = np.random.default_rng(9).uniform(0.5, 1.5, 480)
-    for sample_weight in (None, weights):
-        model = fit(X, sample_weight)
-        assert model.taxonomy_.tree.weights[::97].tolist() == [0.0] * len(X[::97])
-
-
-def test_least_sizes_of_sparse_texts(monkeypatch):
-    monkeypatch.setattr(_taxarbor, "SAMPLE_ROWS", 100_000)
-    rng = np.random.default_rng(7)
-    topics = rng.dirichlet(np.full(2000, 0.02), 12)
-    counts = np.stack([rng.multinomial(60, topics[row % 12]) for row in range(1000)])
-    X = TfidfTransformer().fit_transform(sparse.csr_array(counts))
-    model = fit(X, n_clusters=20, min_leaf_size=20)
-    sizes = np.bincount(model.labels_)
-    assert 8 <= len(sizes) <= 20
-    assert sizes.min() >= 20
-    np.testing.assert_array_equal(model.labels_, model.predict(X))

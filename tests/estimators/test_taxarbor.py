@@ -104,15 +104,6 @@ def test_least_sizes_hold(cancer, planted):
     np.testing.assert_array_equal(one, other)
 
 
-def test_leaves_above_the_greatest_size_are_split(cancer, planted):
-    """In growth; rows may move between leaves afterwards, by the rules."""
-    for X in (cancer, planted.X):
-        for most in (40, 100):
-            tree = fit(X, None, max_leaf_size=most).taxonomy_.tree
-            assert np.median(tree.sizes[tree.leaves]) <= most
-            assert tree.n_leaves >= len(X) / most
-
-
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
 def test_least_sizes_hold_among_equal_rows():
     """Rather than in one leaf too small, rows that are equal are in two."""
@@ -169,58 +160,6 @@ def test_clusters_that_rounding_hides(settings):
 
 
 # ---- unusual data ----
-
-
-def odd_sets():
-    """Return data on which many scores are equal."""
-    rng = np.random.default_rng(0)
-    few = rng.standard_normal((25, 4))
-    return {
-        "whole": rng.integers(0, 4, (150, 5)).astype(np.float64),
-        "binary": (rng.random((150, 12)) < 0.3).astype(np.float64),
-        "repeated": few[rng.integers(0, 25, 150)],
-        "one column": np.round(rng.standard_normal((150, 1)), 1),
-        "ordinary": rng.standard_normal((150, 6)),
-    }
-
-
-@pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
-@pytest.mark.parametrize("X", odd_sets().values(), ids=odd_sets())
-def test_sizes_and_depth_hold(X):
-    for branching in (2, 3, 5):
-        for least, most, depth in ((1, 40, None), (6, None, None), (5, 30, 3)):
-            model = Taxarbor(
-                None if most else 9,
-                branching=branching,
-                min_leaf_size=least,
-                max_leaf_size=most,
-                max_depth=depth,
-                random_state=0,
-            ).fit(X)
-            tree = check_decided(model, X)
-            assert tree.n_leaves > 1
-            assert tree.sizes[tree.leaves].min() >= least
-            assert depth is None or tree.height <= depth
-
-
-def test_equal_rows_share_a_leaf():
-    rng = np.random.default_rng(0)
-    five = np.repeat(rng.standard_normal((5, 3)), 8, axis=0)
-    for X, n_clusters, n_distinct in (
-        (five, 9, 5),
-        (np.repeat([[0.0, 1.0], [1.0, 1.0]], 4, axis=0), 3, 2),
-        (np.ones((7, 3)), 2, 1),
-        (np.array([[3.0], [3.0]]), 2, 1),
-    ):
-        for branching in (2, 3):
-            for Z in (X, sparse.csr_array(X), X.astype(np.float32)):
-                model = Taxarbor(n_clusters, branching=branching, random_state=0)
-                with pytest.warns(GrowthWarning):
-                    model.fit(Z)
-                assert check_decided(model, Z).n_leaves == n_distinct
-    two = Taxarbor(2, random_state=0).fit([[0.0, 5.0], [1.0, 5.0]] * 2)
-    assert two.labels_.tolist() in ([0, 1, 0, 1], [1, 0, 1, 0])
-    assert two.taxonomy_.tree.rules[0].features.tolist() == [0]
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from taxarbor import HMMC, TableWarning, Taxarbor, make_planted_tree
 from taxarbor.stability import assess
@@ -95,22 +94,6 @@ def test_equal_weights_change_nothing_but_bounds():
     assert bound.taxonomy_.tree.sizes.min() >= 20
 
 
-def test_bounds_count_fractions():
-    X, _, rng = planted(1)
-    w = rng.uniform(0.2, 2.0, len(X))
-    tree = Taxarbor(8, min_leaf_size=10, random_state=0).fit(X, sample_weight=w).taxonomy_.tree
-    assert min(w[tree.rows(leaf)].sum() for leaf in tree.leaves) > 9.5
-
-
-def test_sparse_rows_have_weights():
-    X, w, _ = planted(2)
-    X = np.where(np.abs(X) < 1.0, 0.0, X)
-    model = Taxarbor(5, random_state=0)
-    taxonomy = model.fit(csr_array(X), sample_weight=w).taxonomy_
-    copies = model.fit(csr_array(np.repeat(X, w, axis=0))).taxonomy_
-    assert_same_rules(taxonomy, copies)
-
-
 def test_a_row_heavier_than_the_bounds_allow():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3))
@@ -183,12 +166,3 @@ def test_outliers_and_rows_without_a_value_are_excluded():
             model = Taxarbor(4, random_state=seed).fit(empty)
         np.testing.assert_array_equal(model.labels_[:400], expected.labels_)
         assert set(model.labels_[400:].tolist()) == set(model.predict(X.mean(axis=0)[None]))
-
-
-def test_probabilities_of_rows_in_a_file(tmp_path):
-    X, _, rng = planted(3)
-    np.save(tmp_path / "rows.npy", X)
-    for model in (Taxarbor(5, random_state=0), Taxarbor(6, branching=3, random_state=0)):
-        model.fit(X, sample_weight=rng.uniform(0.0, 5.0, len(X)))
-        P = model.predict_proba(X)
-        np.testing.assert_array_equal(model.predict_proba(tmp_path / "rows.npy"), P)

@@ -105,22 +105,6 @@ def test_linkages_are_cut_as_scipy_does():
                     np.testing.assert_array_equal(getattr(fewer, name), getattr(pruned, name))
 
 
-def test_a_known_linkage():
-    Z = [[2, 0, 0.5, 2], [3, 1, 1.0, 2], [5, 4, 7.0, 4]]
-    tree = from_linkage(Z).tree
-    assert tree.order.tolist() == [3, 1, 2, 0]
-    assert tree.parents.tolist() == [-1, 0, 0, 1, 1, 2, 2]
-    assert tree.birth.tolist() == [0, 1, 1, 2, 2, 3, 3]
-    assert [tree.rows(node).tolist() for node in range(3)] == [[3, 1, 2, 0], [3, 1], [2, 0]]
-    np.testing.assert_array_equal(tree.score, [7, 1, 0.5, *[np.nan] * 4])
-    assert np.isnan(tree.objective).all()
-    two = from_linkage(Z, n_clusters=np.int64(2)).tree
-    np.testing.assert_array_equal(two.score, [7, np.nan, np.nan])
-    assert two.order.tolist() == [3, 1, 2, 0]
-    whole = from_linkage(np.array([[1, 0, 3, 2]], dtype="uint8")).tree
-    assert (whole.labels.tolist(), whole.score[0]) == ([1, 0], 3)
-
-
 @given(points=st.data())
 def test_linkages_come_back(points):
     """A linkage gives the same merges again, whatever the heights: inversions, too."""

@@ -13,10 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from taxarbor import HMMC, Taxarbor, make_planted_tree
-from taxarbor.exchange import from_labels, from_sklearn
+from taxarbor.exchange import from_labels
 from taxarbor.explain import Explanation, explain
-from taxarbor.taxonomy import Taxonomy
-from taxarbor.tree import LinearRule, TreeBuilder
 
 
 @pytest.fixture(scope="module")
@@ -176,24 +174,17 @@ def test_what_has_no_taxonomy(X):
     assert explain(pipeline[-1], pipeline[:-1].transform(X)).taxonomy.tree.n_leaves == 4
 
 
-def test_trees_of_others_get_rules_of_the_nearest_means(X):
-    why = explain(from_sklearn(KMeans(4, n_init=1, random_state=0).fit(X)), X)
-    assert (why.margins[0] >= -1e-9).all()
-    bare = from_labels(np.arange(206) % 4)
-    why, tree = explain(bare, X), bare.tree
-    assert tree.rules == (None,) * 5
-    means = np.array([X[tree.rows(leaf)].mean(axis=0) for leaf in tree.leaves])
-    distances = np.square(X[:, None] - means).sum(axis=2)
-    np.testing.assert_array_equal(why.taxonomy.predict(X), distances.argmin(axis=1))
-    np.testing.assert_array_equal(why.taxonomy.tree.labels, tree.labels)
-
-
 def test_columns_that_do_not_vary_are_no_reason(X):
     wide = np.column_stack([X, np.zeros(206), np.ones(206), np.full(206, 1e9)])
     for given in (Taxarbor(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
         why = explain(given, wide)
         assert not why.taxonomy.is_boolean[-3:].any()
         assert not set(why.features()["column"]) & {85, 86, 87}
+        distinctive = [
+            feature["column"] for feature in why.distinctive_features(1, wide.shape[1])
+        ]
+        assert distinctive
+        assert not set(distinctive) & {85, 86, 87}
 
 
 def test_rows_that_are_equal(X, check_json):
@@ -296,39 +287,6 @@ def test_rows_beyond_the_sample_of_the_fit_are_explained():
 
 
 # Names of nodes
-
-
-def name_halves(gaps, names=None, two_values=None):
-    """Return the names of a tree of two halves whose means differ by such gaps."""
-    gaps = np.array(gaps, dtype=float)
-    X = np.array([gaps, gaps, -gaps, -gaps]) + np.tile([[0.01], [-0.01]], (2, 1))
-    builder = TreeBuilder(4)
-    W = np.ones_like(gaps)
-    builder.add_split(0, [0, 0, 1, 1], LinearRule(np.stack([W, -W]), np.zeros(len(gaps))))
-    means, values = np.stack([0 * gaps, gaps, -gaps]), np.full((len(gaps), 2), np.nan)
-    values = values if two_values is None else two_values
-    taxonomy = Taxonomy(builder.freeze(feature_names=names), means=means, two_values=values)
-    return explain(taxonomy, X).names[1:]
-
-
-@pytest.mark.filterwarnings("ignore:the rules send only")
-def test_names_say_what_leads_there():
-    for gaps, expected in [
-        ([1.0, 0.0], ("higher x0", "lower x0")),
-        ([1.0, 0.5], ("higher x0, higher x1", "lower x0, lower x1")),
-        ([0.5, 1.0], ("higher x1, higher x0", "lower x1, lower x0")),
-        ([1.0, 0.29], ("higher x0", "lower x0")),
-        ([1.0, 0.31], ("higher x0, higher x1", "lower x0, lower x1")),
-        ([1.0, 1.0, 1.0], ("higher x0, higher x1", "lower x0, lower x1")),
-        ([1.0, -1.0], ("higher x0", "lower x0")),
-        ([-1.0, -1.0], ("node 1", "node 2")),
-    ]:
-        assert name_halves(gaps) == expected
-    two_values = [[0.0, 1.0], [np.nan] * 2, [0.0, 1.0]]
-    first, second = name_halves([1.0, 0.9, 0.8], ["fur", "s" * 60, "other"], two_values)
-    assert first.startswith("has fur, higher sss")
-    assert second.startswith("no fur, lower sss")
-    assert len(first.split(", ")[1]) == len(second.split(", ")[1]) == 48
 
 
 def test_names_of_every_tree(named, cases):

@@ -4,7 +4,6 @@ import copy
 import pickle
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,8 @@ import pytest
 from scipy import sparse
 
 from taxarbor import Taxarbor
-from taxarbor._format import format_column
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
-from taxarbor.tree import LinearRule
 
 FEATURES = ["node", "name", "parent", "feature", "column", "words", "direction"]
 FEATURES += ["share", "weight", "mean", "rest_mean", "missing"]
@@ -126,24 +123,6 @@ def test_extreme_rows_of_the_root_are_its_children_s_in_turn(cases):
             assert all(any(example in turn for turn in turns) for example in found)
 
 
-def test_extreme_and_borderline_rows_of_boolean_rules_are_not_the_same():
-    X = np.random.default_rng(0).integers(2, size=(90, 4)).astype(float)
-    n_margins = set()
-    for weights, center in ([1.0, 0.0, 0.0, 0.0], 0.5), ([1.0, 1.0, 0.0, 0.0], 0.25):
-        rule = LinearRule(np.array([weights, np.zeros(4)]), np.full(4, center))
-        bare = from_labels(((X - center) @ weights <= 0.0).astype(int))
-        tree = replace(bare.tree, rules=(rule, None, None))
-        why = explain(replace(bare, tree=tree), X)
-        for node in (1, 2):
-            examples, margins = why.examples(node), why.margins_within(0, node)
-            extreme, borderline = ({e["row"] for e in examples[k]} for k in EXAMPLES[1:])
-            assert not extreme & borderline
-            n_margins.add(n_values := len(set(margins.round(6))))
-            assert bool(extreme) == bool(borderline) == (n_values > 1)
-            assert examples["typical"]
-    assert n_margins == {1, 2}
-
-
 def test_margins_within_an_ancestor(cases):
     for case in cases.values():
         why, tree = case.why, case.tree
@@ -172,15 +151,6 @@ def test_margins_within_an_ancestor(cases):
             ):
                 with pytest.raises(IndexError):
                     ask(node)
-
-
-def test_names_of_examples(named, cases, animals):
-    for values in named.to_dict()["nodes"]:
-        for example in values["typical"] + values["extreme"] + values["borderline"]:
-            assert example["name"] == animals.names[example["row"]]
-    for case in cases.values():
-        assert case.why.row_names is None
-        assert all(e["name"] == f"row {e['row']}" for e in case.why.examples(0)["typical"])
 
 
 def test_classes_are_counted(model, X, animals, check_json):
@@ -271,17 +241,6 @@ def test_rows_that_are_not_there(named, cases, model, X, animals):
             ask()
     assert why.row(5)["name"] == why.row(9)["name"] == "twin"
     assert why.row(names[6])["row"] == 6
-
-
-def test_cells_as_text(cases):
-    rows = np.array([3, 0, 3])
-    for case in cases.values():
-        for column in (1, 0):
-            values, is_boolean = case.dense[rows, column], case.why.taxonomy.is_boolean[column]
-            texts = ["yes" if value else "no" for value in values]
-            expected = texts if is_boolean else format_column(values)
-            assert case.why.format_cells(rows, column) == expected
-            assert case.why.format_cells(rows[:0], column) == []
 
 
 # Frames

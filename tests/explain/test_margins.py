@@ -1,14 +1,11 @@
 """Margins and the paths of rows, step by step, against their definitions."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from taxarbor import HMMC
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
 
@@ -218,14 +215,3 @@ def test_sparse_rows_have_the_contributions_of_dense_ones():
         strengths = [[part["strength"] for part in s["contributions"]] for s in (step, same)]
         assert len(strengths[0]) == N_NAMED
         assert strengths[0] == pytest.approx(strengths[1], rel=1e-9)
-
-
-def test_frames_of_many_steps_take_little_memory():
-    X = np.random.default_rng(0).normal(size=(3000, 6))
-    why = explain(HMMC(8, random_state=0).fit(X), X)
-    why.rows([0])
-    tracemalloc.start()
-    frame = why.rows()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 600 * len(frame)

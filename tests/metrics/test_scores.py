@@ -243,19 +243,6 @@ def test_purity_and_cost_pair_by_pair(trees, literal):
             assert normal == pytest.approx(cost / (total * 14), rel=1e-13)
 
 
-def test_purity_and_cost_by_hand(known):
-    # Leaves {0, 1}, {2}, {3}, {4, 5}; above them {0, 1, 2} and {3, 4, 5}.
-    y = ["a", "a", "a", "b", "b", "a"]
-    a = [1, 1, 1, 4 / 6, 4 / 6, 4 / 6]  # pairs 01, 02, 12, and each of 0, 1, 2 with 5
-    b = [2 / 3]  # pair 34
-    assert dendrogram_purity(known, y) == pytest.approx(sum(a + b) / 7)
-    assert dasgupta_cost(known, y, normalize=False) == 2 + 3 + 3 + 3 * 6 + 3
-    assert dasgupta_cost(known, y) == pytest.approx(29 / (7 * 6))
-    taxonomy, y = from_labels(np.zeros(6)), ["a", "a", "a", "a", "b", "b"]
-    assert dendrogram_purity(taxonomy, y) == pytest.approx((6 * 4 / 6 + 2 / 6) / 7)
-    assert dasgupta_cost(taxonomy, y) == dasgupta_cost(taxonomy, y, nested(("a", "b"))) == 1.0
-
-
 def test_purity_and_cost_of_special_trees(trees):
     truth = trees.draw_truth(0, NAMES, chains=False)
     y = np.random.default_rng(0).permutation(NAMES * 3)
@@ -329,6 +316,10 @@ def test_all_are_the_same_as_one_by_one(trees):
         assert scores["dasgupta_cost"] == dasgupta_cost(taxonomy, y, truth)
         assert list(tree_scores(taxonomy, y, truth)) == OF_TREES + OF_CLASSES
         assert list(tree_scores(taxonomy, y)) == OF_CLASSES
+    animals = load_animals()
+    model = Taxarbor(3, random_state=0).fit(animals.X)
+    kinds = [name[0] for name in animals.names]
+    assert tree_scores(model, kinds) == tree_scores(model.taxonomy_, kinds)
 
 
 def repeat(taxonomy, weights):
@@ -380,25 +371,6 @@ def test_leaves_may_be_empty(known):
     y[2] = "unknown"
     weights = [1, 1, 0, 1, 1, 1]
     assert tree_scores(known, y, truth, dasgupta=True, sample_weight=weights) == scores
-
-
-def test_scores_of_the_bundled_animals(trees):
-    animals = load_animals()
-    flat = from_labels(np.arange(len(animals.names)) % 9)
-    scores = tree_scores(flat, animals.names, animals.tree)
-    assert abs(scores["adjusted_shortest_path"]) < 0.02
-    assert scores["adjusted_rand"] == 0.0
-    assert math.isnan(scores["dendrogram_purity"])
-    taxonomy = trees.split_like(animals.tree, animals.names)
-    scores = tree_scores(taxonomy, animals.names, animals.tree, dasgupta=True)
-    for name in OF_TREES[:4]:
-        assert scores[name] == pytest.approx(1.0, abs=1e-11)  # BLAS may add up in threads
-    flat = from_labels(animals.names)
-    assert scores["dasgupta_cost"] < dasgupta_cost(flat, animals.names, animals.tree)
-    model = Taxarbor(3, random_state=0).fit(animals.X)
-    assert tree_scores(model, animals.names) == pytest.approx(
-        tree_scores(model.taxonomy_, animals.names), nan_ok=True
-    )
 
 
 def test_wrong_input_is_refused(trees):

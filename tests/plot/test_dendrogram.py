@@ -77,12 +77,6 @@ def test_branches_have_colours(animals):
         assert len(np.unique(colours[branches == label], axis=0)) == 1
 
 
-def test_texts_are_literal(hostile):
-    drawn = plot_dendrogram(hostile[0], describe=lambda leaf: ["$a$", "", "b\n" * 100])
-    assert drawn.texts[0].get_text().startswith("$a$ · b b b")
-    assert not drawn.texts[0].get_parse_math()
-
-
 def test_trees_that_are_too_wide_or_deep(single, chain):
     steps = np.arange(1999)
     wide = from_linkage(np.column_stack([2 * steps, 2 * steps + 1, steps, steps]))

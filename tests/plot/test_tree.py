@@ -46,15 +46,6 @@ def test_places(data, max_depth, taxonomies):
     assert (np.diff(tree.start[sorted(ends, key=place.get)]) > 0).all()
 
 
-def test_deep_and_wide_trees(chain):
-    layout, n_leaves = lay_out(chain), chain.tree.n_leaves
-    assert layout.n_ends == n_leaves
-    assert (layout.breadth.min(), layout.breadth.max()) == (0, n_leaves - 1)
-    wide = lay_out(from_labels(np.arange(10_000)))
-    assert wide.breadth[0] == 9999 / 2
-    np.testing.assert_array_equal(wide.breadth[1:], np.arange(10_000))
-
-
 @st.composite
 def arrangements(draw, taxonomies):
     layout = lay_out(draw(taxonomies), draw(st.none() | st.integers(0, 5)))
@@ -104,17 +95,6 @@ def test_branches_lead_from_parents_to_children_and_enter_no_box(data, taxonomie
     assert len(placed.stubs) == layout.is_cut.sum()
     for stub, node in zip(placed.stubs, np.flatnonzero(layout.is_cut), strict=True):
         np.testing.assert_allclose(stub[0], center[node] + towards * half[node])
-
-
-def test_no_branch_is_drawn_twice(known):
-    layout = lay_out(known)
-    n = len(layout.nodes)
-    placed = place_boxes(layout, np.full(n, 40.0), np.full(n, 20.0), "down")
-    x = ((placed.low + placed.high) / 2)[:, 0]
-    gap = placed.low[0, 1] - placed.high[1, 1]
-    # Two bars; of half a gap each, five drops and two stems.
-    expected = (x[3] - x[1]) + (x[5] - x[4]) + (5 + 2) * gap / 2
-    assert np.abs(np.diff(placed.branches, axis=1)).sum() == pytest.approx(expected)
 
 
 # Words and boxes
@@ -196,24 +176,6 @@ def test_words_by_default(known, animals, four_clusters):
     shown = words(plot_tree(four_clusters[0]))
     assert "chooses among 4 clusters" in shown[0]
     assert not any("chooses" in text for lines in shown[1:] for text in lines)
-
-
-def test_styles(known):
-    lines = [
-        "title",
-        "plain",
-        ("more", "plus"),
-        ("less", "minus"),
-        "x" * 29,
-        "a\n\x07b \ud800 ",
-    ]
-    title, plain, plus, minus, long, odd = plot_tree(known, describe=lambda node: lines).texts[
-        0
-    ]
-    assert title.get_fontweight() == "bold"
-    assert plain.get_fontweight() == plus.get_fontweight() == minus.get_fontweight() == "normal"
-    assert len({text.get_color() for text in (title, plain, plus, minus)}) == 4
-    assert (long.get_text(), odd.get_text()) == ("x" * 27 + "…", "a  b ?")
 
 
 def test_texts_are_literal(known, tmp_path):
@@ -336,21 +298,6 @@ def test_the_order_and_names_of_classes(known):
     box, piece = drawn.boxes[0], drawn.bars.get_paths()[0].vertices[:4]
     foot = box.get_y() + PAD
     assert (piece[:, 1].min(), piece[:, 1].max()) == pytest.approx((foot, foot + BAR_HEIGHT))
-
-
-@pytest.mark.parametrize("orientation", ["down", "right"])
-def test_classes(animals, orientation):
-    taxonomy, names = animals
-    classes = [f"class {min(len(name), 15)}" for name in names]
-    look = {"max_depth": 3, "orientation": orientation}
-    drawn = plot_tree(taxonomy, classes=classes, **look)
-    drawn.axes.figure.canvas.draw()
-    assert_readable(drawn)
-    assert [text.get_text() for text in drawn.legend.texts][8:] == ["other"]
-    legend, (boxes, _, _) = drawn.legend.get_window_extent().extents, extents(drawn)
-    assert legend[3] < boxes[:, 1].min()
-    assert legend[0] >= 0
-    assert legend[2] <= drawn.axes.figure.bbox.width
 
 
 def test_given_axes_are_filled(known):

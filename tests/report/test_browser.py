@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from taxarbor import HMMC
-from taxarbor.exchange import from_labels
 from taxarbor.report import report
 
 # All texts of the picture, in pixels from the corner of the canvas, and what is around them.
@@ -178,23 +177,6 @@ def test_the_icicle_zooms_by_click_key_and_wheel(visit, planted):
     assert page.evaluate("zoomed === root")
 
 
-def test_low_cells_of_a_wide_split_grow(visit, tmp_path):
-    labels, path = np.arange(600) % 150, tmp_path / "page.html"
-    report(from_labels(labels), np.random.default_rng(0).normal(size=(600, 3)), path)
-    page = visit(path)
-    height = page.locator("#tree").bounding_box()["height"]
-    assert page.locator("#node-1 .back").bounding_box()["height"] < 6
-    for _ in range(3):
-        page.click("#zoom-in")
-    assert page.locator("#node-80 .back").bounding_box()["height"] > 15
-    assert "4 rows" in page.locator("#node-80").text_content()
-    page.evaluate("choose(clusters[149])")
-    box, canvas = (page.locator(name).bounding_box() for name in ("#node-150 .back", "#tree"))
-    assert canvas["y"] <= box["y"] < canvas["y"] + height
-    page.keyboard.press("0")
-    assert page.locator("#node-0 .back").bounding_box()["height"] <= height
-
-
 @pytest.mark.parametrize("n_clusters", [12, 200])
 def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
     path, taxonomy = planted(n_clusters)
@@ -337,42 +319,6 @@ def test_the_table_is_paged_sorted_and_searched(visit, planted):
     assert "No cluster" in page.locator("#pages").text_content()
 
 
-def test_classes_are_folded_only_where_there_is_no_room(visit, animals_page, planted):
-    page = visit(animals_page)
-    assert page.locator("#key .chip").count() == 10
-    assert page.locator("#key .more").is_hidden()
-    assert page.locator("#panel .legend i").count() == 10
-    page = visit(planted(50)[0])
-    few = page.locator("#key .chip").count()
-    assert page.locator("#key .more").text_content() == f"and {64 - few} classes more"
-    page.click("#key .more")
-    assert page.locator("#key .chip").count() == 64
-    page.locator("#panel summary", has_text="52 classes more").click()
-    assert page.locator("#panel .legend i:visible").count() == 64
-
-
-def test_rows_without_a_class_are_grey_and_no_share(visit, animals, tmp_path):
-    X, kinds, model = animals
-    classes, taxonomy = np.array(kinds, dtype=object), model.taxonomy_
-    bare = taxonomy.tree.rows(taxonomy.tree.leaves[0])
-    classes[bare] = None
-    with pytest.warns(UserWarning, match=f"^{len(bare)} rows"):
-        report(model, X, tmp_path / "page.html", classes=classes)
-    page = visit(tmp_path / "page.html")
-    text = page.locator("#panel .legend").text_content()
-    n_birds, n_known = np.sum(classes == "birds"), 206 - len(bare)
-    assert f"birds{n_birds} · {100 * n_birds / n_known:.0f} %" in text
-    assert text.endswith(f"(no label){len(bare)}")
-    page.click("#tab-clusters")
-    cells = page.locator("td.make-up").all_text_contents()
-    assert cells.count("(no label)") == 1
-    assert not any("(no label)" in cell and "%" in cell for cell in cells)
-    page.click("#tab-measures")
-    text = page.locator("#measures").text_content()
-    assert "Adjusted Rand index" in text
-    assert f"Without {len(bare)} rows that have no label." in text
-
-
 def test_choosing_a_node_shows_its_panel_and_branches_close_and_open(visit, animals_page):
     page = visit(animals_page)
     assert page.title() == "Animals"
@@ -463,13 +409,6 @@ def test_focus_is_not_lost_and_keys_of_the_tree_are_its_own(visit, animals_page)
     page.locator("#clusters .go").first.focus()
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.classList.contains('chosen')")
-
-
-def test_splits_in_three_have_a_legend(visit, three_way_page):
-    page = visit(three_way_page)
-    legend = page.locator("#panel svg.histogram ~ .legend")
-    assert legend.locator("i").count() == 3
-    assert "Histogram of margins. " in page.locator(".histogram").get_attribute("aria-label")
 
 
 def test_the_help_says_what_decides(visit, animals_page, assessed, three_way_page, tmp_path):

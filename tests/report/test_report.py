@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import time
 import zlib
 from base64 import b64decode
 
@@ -18,7 +17,6 @@ from sklearn.metrics import adjusted_rand_score
 from taxarbor import HMMC, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.report import report
-from taxarbor.report._context import encode_png, make_thumbnail
 
 
 def context_of(path):
@@ -29,6 +27,13 @@ def context_of(path):
 
 def names_in(context):
     return zlib.decompress(b64decode(context["names"])).decode().split("\n")
+
+
+def decode(picture):
+    """Return the pixels of a data URL."""
+    kind, _, data = picture.partition(",")
+    assert kind == "data:image/png;base64"
+    return np.asarray(Image.open(io.BytesIO(b64decode(data))))
 
 
 def test_the_page_says_what_the_tree_says_every_time(animals, animals_page, tmp_path):
@@ -84,16 +89,28 @@ def test_pictures(tmp_path):
         np.repeat(digits.images[..., None] / 16, 3, axis=3).astype(np.float32),
     ):
         report(model, digits.data, path, images=images, classes=digits.target)
-        pictures = context_of(path)["pictures"].values()
+        pictures = context_of(path)["pictures"]
         assert len(pictures) > 50
-        assert {picture[:22] for picture in pictures} == {"data:image/png;base64,"}
-    # Large ones are made smaller.
+        for row, picture in pictures.items():
+            expected = digits.images[int(row)] / 16 * (255 if images.dtype.kind == "f" else 240)
+            pixels = decode(picture)
+            pixels = pixels[..., 0] if images.ndim == 4 else pixels
+            np.testing.assert_allclose(pixels, expected, atol=0.51)
+    for value in (-1.0, 2.0, np.nan):
+        with pytest.raises(ValueError, match="from 0 to 1, got"):
+            report(model, digits.data, path, images=np.full((1797, 2, 2), value))
+    # Large ones are made smaller: a pixel is the mean of those that it stands for.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     images = rng.integers(0, 255, size=(300, 200, 150, 3), dtype=np.uint8)
     report(Taxarbor(20, random_state=0).fit(X), X, path, images=images)
     assert path.stat().st_size < 1_000_000
     context = context_of(path)
+    for row, picture in context["pictures"].items():
+        pixels = decode(picture)
+        step = -(-200 // len(pixels))
+        expected = images[int(row), :step, :step].mean(axis=(0, 1))
+        np.testing.assert_allclose(pixels[0, 0], expected, atol=0.51)
     inner = {node["parent"] for node in context["nodes"]}
     for number, node in enumerate(context["nodes"]):
         if number not in inner:
@@ -118,28 +135,6 @@ def test_any_tree_has_a_page(tmp_path):
     animals = load_animals()
     report(trees[-2], X, path, classes=animals.names, truth=animals.tree)
     assert context_of(path)["scores"]["adjusted_shortest_path"] > 0.1
-
-
-def test_a_page_of_wide_sparse_rows_takes_a_small_multiple_of_the_fit(tmp_path):
-    # Blocks of rows are sized by the numbers that are stored, not by the columns.
-    rng = np.random.default_rng(0)
-    n_rows, n_columns, n_values, n_groups = 2_000, 20_000, 50, 8
-    groups = rng.integers(n_groups, size=(n_rows, 1))
-    own = 40 * groups + rng.integers(40, size=(n_rows, n_values))
-    other = rng.integers(n_columns, size=(n_rows, n_values))
-    columns = np.where(rng.random((n_rows, n_values)) < 0.5, own, other)
-    starts = np.arange(0, n_rows * n_values + 1, n_values)
-    X = sparse.csr_array(
-        (np.ones(n_rows * n_values, dtype=np.float32), columns.ravel(), starts),
-        shape=(n_rows, n_columns),
-    )
-    X.sum_duplicates()
-    began = time.perf_counter()
-    model = Taxarbor(n_groups, random_state=0).fit(X)
-    fitted = time.perf_counter()
-    report(model, X, tmp_path / "page.html")
-    written = time.perf_counter()
-    assert written - fitted < 4.0 * (fitted - began) + 1.0
 
 
 def test_rows_without_a_class_are_no_class(animals, tmp_path):
@@ -201,36 +196,6 @@ def test_names_given_are_shown(animals, tmp_path):
     for names, are_words in ((list(X.index), True), (codes, False)):
         report(taxonomy, X.to_numpy(), path, row_names=names)
         assert context_of(path)["names_are_words"] is are_words
-
-
-# Pictures written by hand, read back by a library
-
-
-def read(data):
-    return np.asarray(Image.open(io.BytesIO(data)))
-
-
-def decoded(address):
-    return read(b64decode(address.partition(",")[2]))
-
-
-def test_a_thumbnail_is_an_average_with_no_longer_edge():
-    for shape in ((1, 1), (8, 8), (5, 9), (7, 4, 3), (3, 6, 4)):
-        pixels = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
-        np.testing.assert_array_equal(read(encode_png(pixels)), pixels)
-    image = np.arange(100.0).reshape(1, 10, 10) / 100.0
-    small = decoded(make_thumbnail(image, 0, 5))
-    expected = image.reshape(5, 2, 5, 2).mean(axis=(1, 3)) * 255.0
-    np.testing.assert_allclose(small, expected, atol=0.51)
-    for height, width in ((70, 30), (65, 64), (64, 64), (1, 200)):
-        small = decoded(
-            make_thumbnail(np.full((1, height, width, 3), 200, dtype=np.uint8), 0, 64)
-        )
-        assert max(small.shape[:2]) <= 64
-        assert (small == 200).all()
-    for value in (-1.0, 2.0, np.nan):
-        with pytest.raises(ValueError, match=r"from 0 to 1, got .* for row 1"):
-            make_thumbnail(np.array([[[0.5]], [[value]]]), 1, 8)
 
 
 def test_the_page_of_a_table(table_page):

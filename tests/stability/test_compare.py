@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.stability._compare import find_separated, has_gap
+from taxarbor.stability._compare import has_gap
 
 SHAPES = {
     "normal": lambda rng, n: rng.standard_normal(n),
@@ -38,17 +38,3 @@ def test_two_peaks_have_one():
         assert not has_gap(right, left, unseen)  # they must be laid out from left to right
         assert not has_gap(left, right, unseen[:40])  # no unseen row is there
     assert n_gaps >= 18
-
-
-def test_clusters_are_compared_with_the_nearest():
-    rng = np.random.default_rng(0)
-    labels = np.arange(600) % 3
-    Z = rng.standard_normal((600, 4))
-    Z[labels > 0, 0] += 9.0  # one is separated, two are one cloud
-    is_seen, everyone = np.arange(600) < 300, np.ones(3, dtype=bool)
-    assert find_separated(Z, labels, is_seen, everyone).tolist() == [True, False, False]
-    assert not find_separated(Z, labels, is_seen, ~everyone).any()
-    # No rows, one row, one cluster.
-    more = np.where(np.arange(600) == 5, 4, labels)
-    assert find_separated(Z, more, is_seen, np.ones(5, bool)).tolist() == [True, *[False] * 4]
-    assert find_separated(Z, labels * 0, is_seen, np.ones(1, bool)).tolist() == [True]
