@@ -333,16 +333,18 @@ class Explanation:
             "cluster": cluster,
             "steps": [
                 {
-                    "node": step.node,
-                    "node_name": self.names[step.node],
-                    "child": step.child,
-                    "child_name": self.names[step.child],
-                    "margin": number_or_none(step.margin),
-                    "margin_percentile": step.percentile,
-                    "why": "; ".join(map(str, step.reasons)),
-                    "contributions": [reason._asdict() for reason in step.reasons],
+                    "node": node,
+                    "node_name": self.names[node],
+                    "child": child,
+                    "child_name": self.names[child],
+                    "margin": number_or_none(margin),
+                    "margin_percentile": percentile,
+                    "why": "; ".join(map(str, reasons)),
+                    "contributions": [reason._asdict() for reason in reasons],
                 }
-                for step in steps
+                for _, node, child, margin, percentile, reasons in zip(
+                    *(column.tolist() for column in steps), strict=True
+                )
             ],
         }
 
@@ -510,21 +512,20 @@ class Explanation:
         ``numbers`` and ``names`` are those of all rows of the table.
         """
         steps = find_steps(self, table, labels, chosen, lambda some: "; ".join(map(str, some)))
-        places = np.array([step.place for step in steps], dtype=np.intp)
-        rows = numbers[chosen[places]].tolist()
+        rows, every_name = numbers[chosen[steps.place]], np.array(self.names, dtype=object)
         return make_frame(USE, {
             "row": rows,
-            "row_name": [f"row {row}" for row in rows]
+            "row_name": [f"row {row}" for row in rows.tolist()]
             if names is None
-            else [names[position] for position in chosen[places]],
-            "step": np.arange(len(steps)) - np.searchsorted(places, places) + 1,
-            "node": [step.node for step in steps],
-            "node_name": [self.names[step.node] for step in steps],
-            "child": [step.child for step in steps],
-            "child_name": [self.names[step.child] for step in steps],
-            "margin": [step.margin for step in steps],
-            "margin_percentile": [step.percentile for step in steps],
-            "why": [step.reasons for step in steps],
+            else [names[position] for position in chosen[steps.place]],
+            "step": np.arange(len(rows)) - np.searchsorted(steps.place, steps.place) + 1,
+            "node": steps.node,
+            "node_name": every_name[steps.node],
+            "child": steps.child,
+            "child_name": every_name[steps.child],
+            "margin": steps.margin,
+            "margin_percentile": steps.percentile,
+            "why": steps.reasons,
         })  # fmt: skip
 
 

@@ -7,11 +7,11 @@ are divided by the median of the rule's absolute margins: 1 is typical and 0 is 
 whatever the units of the data.
 """
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taxarbor._errors import printable
 from taxarbor._format import format_number
@@ -88,19 +88,20 @@ def least_margins(tree: Tree, margins: Sequence[Array | None]) -> tuple[Array, .
 # Steps
 
 
-class Step(NamedTuple):
-    """A rule on the path of a row: its node, and the node of its frontier that the row is in.
+class Steps(NamedTuple):
+    """The rules on the paths of rows, row by row from the root down: one column per value.
 
-    ``place`` is that of the row among the chosen ones, ``percentile`` the share of the child's
-    rows with a smaller margin, ``reasons`` the strongest contributions, as they were rendered.
+    ``place`` is that of the row among the chosen ones, ``node`` that of the rule, ``child`` the
+    node of its frontier that the row is in, ``percentile`` the share of the child's rows with
+    a smaller margin, ``reasons`` the strongest contributions, as they were rendered.
     """
 
-    place: int
-    node: int
-    child: int
-    margin: float
-    percentile: float
-    reasons: Any
+    place: IndexArray
+    node: IndexArray
+    child: IndexArray
+    margin: Array
+    percentile: Array
+    reasons: NDArray[np.object_]
 
 
 class Contribution(NamedTuple):
@@ -134,7 +135,7 @@ def find_steps(
     labels: IndexArray,
     chosen: IndexArray,
     render: Callable[[tuple[Contribution, ...]], object],
-) -> list[Step]:
+) -> Steps:
     """Return the rules that the chosen rows pass through, row by row from the root down.
 
     ``labels`` are the clusters of all rows, -1 for noise, which passes through no rule.
@@ -142,7 +143,7 @@ def find_steps(
     """
     tree, rows = explanation.taxonomy.tree, table.rows
     begins = np.append(tree.start[tree.leaves], -1)[labels[chosen]]
-    steps: list[Step] = []
+    columns: list[Steps] = []
     for node, rule in enumerate(tree.rules):
         # A leaf lies below a node if its slice begins within the node's.
         places = np.flatnonzero((begins >= tree.start[node]) & (begins < tree.stop[node]))
@@ -163,10 +164,15 @@ def find_steps(
             between = node, int(inside[part[0]]), int(outside[part[0]])
             parts = feature_contributions(explanation.taxonomy, table, between, positions[part])
             reasons[part] = list(map(render, parts))
-        columns = places, np.full(len(places), node), frontier[targets], margins, percentiles
-        steps += map(Step, *(column.tolist() for column in columns), reasons)
+        nodes = np.full(len(places), node)
+        columns.append(Steps(places, nodes, frontier[targets], margins, percentiles, reasons))
+    if not columns:
+        none = np.zeros(0, dtype=np.intp)
+        return Steps(none, none, none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=object))
+    steps = Steps(*map(np.concatenate, zip(*columns, strict=True)))
     # Parents come first, and a stable sort keeps it so.
-    return sorted(steps, key=operator.attrgetter("place"))
+    order = np.argsort(steps.place, kind="stable")
+    return Steps._make(column[order] for column in steps)
 
 
 def _rank(explanation: "Explanation", node: int, child: int, margins: Array) -> Array:

@@ -200,7 +200,7 @@ def _draw_lines(
 
     turn = 1 if is_down else -1
     lines = LineCollection(
-        list(layout.lines[..., ::turn]), colors=layout.colours, linewidths=LINE_WIDTH,
+        list(layout.lines[..., ::turn]), colors=list(layout.colours), linewidths=LINE_WIDTH,
         joinstyle="round", zorder=1,
     )  # fmt: skip
     ax.add_collection(lines, autolim=False)
