@@ -178,7 +178,7 @@ def test_the_icicle_zooms_by_click_key_and_wheel(visit, planted):
 
 
 @pytest.mark.parametrize("n_clusters", [12, 200])
-def test_the_slider_cuts_as_the_hierarchy_does(visit, planted, n_clusters):
+def test_the_slider_cuts_as_the_taxonomy_does(visit, planted, n_clusters):
     path, taxonomy = planted(n_clusters)
     page = visit(path)
     for wanted in (1, 2, 5, n_clusters // 2, n_clusters):
