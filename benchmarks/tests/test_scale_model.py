@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 scale_model = pytest.importorskip("scale_model")
 scale_data = pytest.importorskip("scale_data")
 scale_contest = pytest.importorskip("scale_contest")
