@@ -321,6 +321,10 @@ def test_anndata(X, E, model):
         with pytest.raises(InputError) as caught:
             fit(adata, "a")
         assert caught.value.parameter == "embedding"
+        other = AnnData(rows[:, ::-1], NAMES[::-1], {})  # genes in another order
+        for predict in (found.predict, found.taxonomy_.predict):
+            with pytest.raises(InputError, match="order"):
+                predict(other)
     adata.isbacked = True
     with pytest.raises(InputTypeError):
         fit(adata)

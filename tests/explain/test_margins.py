@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
 
@@ -167,7 +168,13 @@ def test_contributions_are_parts_of_the_difference_of_scores(cases):
                 outside = np.where(is_inside, -np.inf, scores).argmax()
                 rival = frontier[rule.targets[outside]]
                 middle = (means[step["child"]] + means[rival]) / 2
-                parts = (W[inside] - W[outside]) * (x - middle)
+                gaps, shift = (
+                    W[inside] - W[outside],
+                    rule.offsets[inside] - rule.offsets[outside],
+                )
+                if len(W) == 2 and np.count_nonzero(gaps) == 1:  # it divides at its threshold
+                    middle = rule.center - shift / np.where(gaps, gaps, 1.0)
+                parts = gaps * (x - middle)
                 total, found = np.abs(parts).sum(), step["contributions"]
                 largest = np.sort(np.abs(parts))[::-1][:N_NAMED]
                 sizes = [abs(part["strength"]) * total for part in found]
@@ -215,3 +222,11 @@ def test_sparse_rows_have_the_contributions_of_dense_ones():
         strengths = [[part["strength"] for part in s["contributions"]] for s in (step, same)]
         assert len(strengths[0]) == N_NAMED
         assert strengths[0] == pytest.approx(strengths[1], rel=1e-9)
+
+
+def test_a_feature_that_decides_alone_is_never_against():
+    X = np.concatenate([np.arange(10.0), 10.5 + 9.0 * np.arange(10)])[:, None]
+    model = Taxarbor(2, random_state=0).fit(X)
+    steps = explain(model, X).rows()
+    assert len(steps) == 20
+    assert not steps["why"].str.contains("against").any()

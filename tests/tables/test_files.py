@@ -295,6 +295,7 @@ def test_one_column_names_the_rows():
     for days in (["1/2/20", "3/4/21", "5/6/22"], ["Jun 12 1998", "may 1. 1999", "3 July 98"]):
         assert names(name=words, day=days) == ("u", "v", "w")
     assert names(movieId=ids) == names(**{"Film ID": ids}) == ("7", "4", "9")
+    assert names(comment=words, customer_id=["c7", "c4", "c9"]) == ("c7", "c4", "c9")
     assert names(n=[1, 2, 3]) == ("1", "2", "3")  # which counts them
     assert names(year=[2018, 2019, 2020]) is None
     for columns in (

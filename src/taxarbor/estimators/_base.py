@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InputError, InputTypeError, counted, warn_caller
+from taxarbor._frames import is_anndata
 from taxarbor._types import Array, IndexArray, Status
 from taxarbor.estimators._fit import TrainingRows, select_columns, start_run
 from taxarbor.grow import StoppingRule, grow
@@ -30,7 +31,7 @@ from taxarbor.tables._checks import (
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import drop_rows, regroup
 from taxarbor.taxonomy._probabilities import predict_proba
-from taxarbor.taxonomy._routing import route
+from taxarbor.taxonomy._routing import check_names, route
 from taxarbor.tree import Tree, TreeBuilder
 from taxarbor.tree._routing import find_paths, place_rows
 
@@ -117,6 +118,8 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return the result of a function of a taxonomy and rows, wherever the rows are."""
         check_is_fitted(self)
         source, n_threads = open_source(X), check_jobs(self.n_jobs)
+        if self.taxonomy_.encoding is None and (is_anndata(X) or not source.in_memory):
+            check_names(source.names, self.taxonomy_.feature_names)
         if source.in_memory:
             taxonomy, source = self.taxonomy_, open_source(check_new_rows(self, X))
         else:

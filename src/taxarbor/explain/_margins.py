@@ -21,6 +21,7 @@ from taxarbor.rows import Rows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._reasons import category_of, known_mean
 from taxarbor.tree import LinearRule, Tree
+from taxarbor.tree._rule import dividing_feature, threshold_of
 
 if TYPE_CHECKING:
     from taxarbor.explain._explanation import Explanation
@@ -205,6 +206,8 @@ def feature_contributions(
     weights = rule.weights[scores[0]].astype(np.float64) - rule.weights[scores[1]]
     features = np.flatnonzero(weights)
     middle = taxonomy.means[pair][:, features].astype(np.float64).mean(axis=0)
+    if (alone := dividing_feature(rule)) is not None:  # it decides, at its threshold
+        middle[features == alone] = threshold_of(rule, alone)
     first = np.flatnonzero(np.diff(table.column_of[features], prepend=-1))
     for block in blocks(len(positions), len(features)):
         values = table.values(positions[block], features).astype(np.float64)

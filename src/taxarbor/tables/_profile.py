@@ -463,7 +463,10 @@ def _are_formatted_numbers(texts: Mapping[str, int]) -> bool:
 
 
 def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
-    """Return the only column that identifies rows, of text or else of integers."""
+    """Return the only column that identifies rows, of text or else of integers.
+
+    Of several, the only one that is named like an identifier.
+    """
     columns = {name: frame.get_column(name) for name in names}
     named = [name for name, cells in columns.items() if _are_row_names(cells)] or [
         name
@@ -471,6 +474,8 @@ def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
         if cells.dtype.is_integer() and not cells.null_count()
         if is_identifier(name, cells.to_numpy())
     ]
+    if len(named) > 1:  # such as a comment, beside an identifier
+        named = [name for name in named if IDENTIFIER.fullmatch(name)]
     return named[0] if len(named) == 1 else None
 
 

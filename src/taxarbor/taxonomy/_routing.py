@@ -1,5 +1,6 @@
 """Rows of the user's data meet a taxonomy: features, leaves, noise, statistics of nodes."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -8,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from taxarbor._errors import InputError
-from taxarbor._frames import as_frame, as_numeric, wrap_frame
+from taxarbor._errors import InputError, InputTypeError
+from taxarbor._frames import as_frame, as_numeric, is_anndata, wrap_frame
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows._checks import all_finite, check_structure
+from taxarbor.sources import open_source
 from taxarbor.tables._encoding import FeatureRows, find_empty_rows, impute
 from taxarbor.tree._edit import sum_below
 from taxarbor.tree._routing import node_means, place_rows, refused_value
@@ -64,11 +66,16 @@ def fills_of(taxonomy: "Taxonomy") -> Array | None:
 
 
 def check_columns(X: Any, names: Sequence[str] | None) -> None:
-    """Raise ValueError if a frame's columns are not the features the tree was grown on."""
-    frame = wrap_frame(X)
-    if names is None or frame is None:
+    """Raise InputError if a frame's columns are not the features the tree was grown on."""
+    if (frame := wrap_frame(X)) is not None:
+        check_names([str(name) for name in frame.columns], names)
+
+
+def check_names(given: Sequence[str] | None, names: Sequence[str] | None) -> None:
+    """Raise InputError if names of columns, where known, are not those of the features."""
+    if given is None or names is None:
         return
-    given, expected = [str(name) for name in frame.columns], list(names)
+    given, expected = list(given), list(names)
     if given == expected:
         return
     if sorted(given) == sorted(expected):
@@ -114,6 +121,11 @@ def read_rows(X: ArrayLike | FeatureRows, taxonomy: "Taxonomy") -> FeatureRows:
         return X
     if taxonomy.encoding is not None:
         return taxonomy.encoding.expand(X, dtype)
+    if isinstance(X, str | os.PathLike):
+        message = "is a path; pass rows in memory, or use predict of the fitted estimator"
+        raise InputTypeError(message, "X")
+    if is_anndata(X):
+        check_names(open_source(X).names, taxonomy.feature_names)
     X = as_frame(X)
     check_columns(X, taxonomy.feature_names)
     width = taxonomy.n_features
