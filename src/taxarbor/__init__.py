@@ -46,8 +46,8 @@ _LATE = {
 }
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""
 _ROOMS = (
-    *("assign", "data", "estimators", "exchange", "explain", "grow", "metrics"),
-    *("optim", "plot", "report", "rows", "split", "stability", "tables", "taxonomy", "tree"),
+    *("data", "estimators", "exchange", "explain", "grow", "metrics"),
+    *("plot", "report", "rows", "split", "stability", "tables", "taxonomy", "tree"),
 )
 
 
@@ -56,9 +56,9 @@ def __getattr__(name: str) -> "Any":
         return import_module(f"taxarbor.{name}")
     if name not in _LATE:
         raise AttributeError(f"module 'taxarbor' has no attribute {name!r}")
-    found = getattr(import_module(f"taxarbor.{_LATE[name]}"), name)
-    globals()[name] = found  # so that this is asked once
-    return found
+    value = getattr(import_module(f"taxarbor.{_LATE[name]}"), name)
+    globals()[name] = value  # so that this is asked once
+    return value
 
 
 def __dir__() -> list[str]:

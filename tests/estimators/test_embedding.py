@@ -354,3 +354,19 @@ def test_h5ad(X, E, model, tmp_path):
         with pytest.raises(InputError) as caught:
             fit(path, "frame")
         assert caught.value.parameter == "embedding"
+
+
+def test_genes_with_missing_values_are_compared_by_name():
+    X = np.concatenate([np.zeros((50, 4)), np.full((50, 4), 9.0)])
+    X += np.random.default_rng(0).normal(size=X.shape)
+    for cells in ([3], slice(None)):  # one is missing, or all of a gene
+        X[cells, 2] = np.nan
+        with pytest.warns(TableWarning):
+            model = Taxarbor(2, random_state=0).fit(AnnData(X, list("abcd"), {}))
+        assert set(model.taxonomy_.feature_names) <= set("abcd")
+        np.testing.assert_array_equal(
+            model.predict(AnnData(X, list("abcd"), {})), model.labels_
+        )
+        for predict in (model.predict, model.taxonomy_.predict):
+            with pytest.raises(InputError, match="columns of X"):
+                predict(AnnData(X[:, ::-1], list("dcba"), {}))

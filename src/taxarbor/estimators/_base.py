@@ -31,7 +31,7 @@ from taxarbor.tables._checks import (
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit import drop_rows, regroup
 from taxarbor.taxonomy._probabilities import predict_proba
-from taxarbor.taxonomy._routing import check_names, route
+from taxarbor.taxonomy._routing import check_matrix, route
 from taxarbor.tree import Tree, TreeBuilder
 from taxarbor.tree._routing import find_paths, place_rows
 
@@ -118,8 +118,8 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Return the result of a function of a taxonomy and rows, wherever the rows are."""
         check_is_fitted(self)
         source, n_threads = open_source(X), check_jobs(self.n_jobs)
-        if self.taxonomy_.encoding is None and (is_anndata(X) or not source.in_memory):
-            check_names(source.names, self.taxonomy_.feature_names)
+        if is_anndata(X) or not source.in_memory:
+            check_matrix(self.taxonomy_, source.names)
         if source.in_memory:
             taxonomy, source = self.taxonomy_, open_source(check_new_rows(self, X))
         else:

@@ -35,7 +35,7 @@ from taxarbor.tables._checks import (
 )
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit import resize, round_thresholds
+from taxarbor.taxonomy._edit import name_columns, resize, round_thresholds
 from taxarbor.taxonomy._noise import OutlierScorer
 from taxarbor.taxonomy._routing import mark_noise
 from taxarbor.taxonomy._stability import Curve
@@ -243,7 +243,7 @@ class Taxarbor(TaxonomyEstimator):
                 source, taxonomy, scorer, weights, run.width
             )
             if source.names is not None and is_plain(sample.table):  # a matrix of AnnData
-                taxonomy = taxonomy.rename_features(source.names)
+                taxonomy = name_columns(taxonomy, source.names)
             fitted = self._copy_fitted(
                 taxonomy, training.features.seen, labels_=labels, outlier_score_=scores
             )

@@ -219,7 +219,7 @@ def _read_embedding(taxonomy: Taxonomy, X: Any, embedding: Any) -> Array | None:
     """Return the vectors that a model was fitted with, or raise InputError if not given."""
     fitted = (taxonomy.made_by or {}).get("embedding")
     if (embedding is None) == bool(fitted):
-        given = f"with one: pass it again, {fitted!r}" if fitted else "without one: pass None"
+        given = "with one: pass it again" if fitted else "without one: pass None"
         raise InputError(f"does not fit: the model was fitted {given}", "embedding")
     if embedding is None:
         return None

@@ -6,6 +6,7 @@ category. Only a fit sees features scaled, as factor analysis of mixed data does
 then brought back to the units of the table.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, final
 
@@ -247,6 +248,13 @@ class Encoding:
     @property
     def _has_words(self) -> bool:
         return any(one.kind != "number" for one in self.columns)
+
+    def name_columns(self, names: Sequence[str]) -> "Encoding":
+        """Return the same encoding with names for the columns of a matrix, by position."""
+        name_of = {f"x{position}": name for position, name in enumerate(names)}
+        columns = tuple(replace(one, name=names[one.position]) for one in self.columns)
+        dropped = tuple((name_of.get(name, name), why) for name, why in self.dropped)
+        return replace(self, columns=columns, dropped=dropped)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as values for JSON."""

@@ -1,6 +1,7 @@
 """Taxonomies made from another: coarser, with other rows, in other units, rounded."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -151,6 +152,15 @@ def decode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
         encoding=encoding,
         two_values=encoding.two_values,
     )
+
+
+def name_columns(taxonomy: "Taxonomy", names: Sequence[str]) -> "Taxonomy":
+    """Return the taxonomy of a matrix whose columns have these names, as in AnnData."""
+    if taxonomy.encoding is None:
+        return taxonomy.rename_features(names)
+    encoding = taxonomy.encoding.name_columns(names)
+    tree = replace(taxonomy.tree, feature_names=encoding.feature_names)
+    return replace(taxonomy, tree=tree, encoding=encoding)
 
 
 def encode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":

@@ -71,6 +71,19 @@ def check_columns(X: Any, names: Sequence[str] | None) -> None:
         check_names([str(name) for name in frame.columns], names)
 
 
+def check_matrix(taxonomy: "Taxonomy", names: Sequence[str] | None) -> None:
+    """Raise InputError if the columns of a matrix, as of AnnData, have other names.
+
+    A matrix is read by position.
+    """
+    encoding = taxonomy.encoding
+    if names is None or encoding is None:
+        check_names(names, taxonomy.feature_names)
+    elif not encoding.has_names and len(names) == encoding.n_columns_in:
+        named = [one for one in encoding.columns if one.name != f"x{one.position}"]
+        check_names([names[one.position] for one in named], [one.name for one in named])
+
+
 def check_names(given: Sequence[str] | None, names: Sequence[str] | None) -> None:
     """Raise InputError if names of columns, where known, are not those of the features."""
     if given is None or names is None:
@@ -119,13 +132,13 @@ def read_rows(X: ArrayLike | FeatureRows, taxonomy: "Taxonomy") -> FeatureRows:
     dtype = np.dtype(np.float64) if rule is None else rule.dtype
     if isinstance(X, FeatureRows):
         return X
-    if taxonomy.encoding is not None:
-        return taxonomy.encoding.expand(X, dtype)
     if isinstance(X, str | os.PathLike):
         message = "is a path; pass rows in memory, or use predict of the fitted estimator"
         raise InputTypeError(message, "X")
     if is_anndata(X):
-        check_names(open_source(X).names, taxonomy.feature_names)
+        check_matrix(taxonomy, open_source(X).names)
+    if taxonomy.encoding is not None:
+        return taxonomy.encoding.expand(X, dtype)
     X = as_frame(X)
     check_columns(X, taxonomy.feature_names)
     width = taxonomy.n_features
