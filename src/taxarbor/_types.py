@@ -2,13 +2,21 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 Array: TypeAlias = NDArray[np.floating[Any]]
 IndexArray: TypeAlias = NDArray[np.intp]
+Matrix: TypeAlias = "NDArray[Any] | csr_array[Any, tuple[int, int]]"
+"""Rows of numbers in memory, dense or CSR."""
+TableLike: TypeAlias = Any
+"""A user's table before it is checked: an array, a sparse matrix, a frame of any library, a
+path or a Dask collection."""
 
 
 class Status(StrEnum):
