@@ -21,7 +21,7 @@ import numpy as np
 
 from taxarbor import native
 from taxarbor.estimators._taxarbor import SAMPLE_ROWS
-from taxarbor.sources._dask import FAN_IN
+from taxarbor.sources._dask_source import FAN_IN
 
 SENT_PER_BLOCK = 2_000
 """Bytes of a task and of the size that it returns, about."""

@@ -30,7 +30,7 @@ from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
 from taxarbor.split import Refusal, _gap
 from taxarbor.split._gap import GapSplitter, Plane
-from taxarbor.tables._checks import check_balance
+from taxarbor.tables._validation import check_balance
 
 Criterion = Literal["gap", "scatter", "objective", "variance", "size"]
 CRITERIA: tuple[Criterion, ...] = ("gap", "scatter", "objective", "variance", "size")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._routing import add_means
+from taxarbor.taxonomy._new_rows import add_means
 from taxarbor.tree import LinearRule, TreeBuilder
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from taxarbor._format import format_means, format_share, round_digits
+from taxarbor._number_text import format_means, format_share, round_digits
 
 
 def test_shares_that_are_not_all_or_none_are_never_written_as_such():

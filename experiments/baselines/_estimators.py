@@ -16,7 +16,7 @@ from taxarbor import HMMC
 from taxarbor.estimators._base import TaxonomyEstimator, check_growth
 from taxarbor.grow import StoppingRule
 from taxarbor.split._alternate import SolverName
-from taxarbor.tables._checks import check_choice, check_count
+from taxarbor.tables._validation import check_choice, check_count
 
 FlatPenalty = Literal["group", "l1", "l2"]
 FLAT_PENALTIES: tuple[FlatPenalty, ...] = ("group", "l1", "l2")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import Taxarbor, Taxonomy
-from taxarbor.cli import _read
+from taxarbor.cli import _input
 from tests.cli.conftest import COLUMNS, lines_of
 
 PREDICT = ("predict", "model.taxarbor", "big")
@@ -18,7 +18,7 @@ PREDICT = ("predict", "model.taxarbor", "big")
 @pytest.fixture
 def in_blocks(monkeypatch):
     """Let every file be large."""
-    monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(_input, "MAX_BYTES_IN_MEMORY", 0)
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_pages_and_explanations_of_a_folder(run, run_json, folder, customers):
 
 @pytest.mark.parametrize("limit", [0, 10**9])
 def test_excluded_rows_are_noted(run_json, folder, limit, monkeypatch):
-    monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", limit)
+    monkeypatch.setattr(_input, "MAX_BYTES_IN_MEMORY", limit)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     X[7] = 4000.0
     np.save(folder / "x.npy", X)

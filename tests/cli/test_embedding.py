@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import Taxonomy
-from taxarbor.cli import _read
+from taxarbor.cli import _input
 
 N = 120
 GROUPS = np.arange(N) % 4
@@ -63,7 +63,7 @@ def test_all_commands(run, files, data, embedding):
 
 
 def test_blocks(run, files, monkeypatch):
-    monkeypatch.setattr(_read, "MAX_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(_input, "MAX_BYTES_IN_MEMORY", 0)
     for data, embedding in (("rows.parquet", "emb"), ("cells.h5ad", "X_pca")):
         options = ("-k", "4", "-o", f"{data}.taxarbor", "--embedding", embedding)
         columns = ("--columns", "a,b,c,d") if embedding == "emb" else ()

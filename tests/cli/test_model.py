@@ -17,7 +17,7 @@ from taxarbor.exchange import (
     to_linkage,
     to_newick,
 )
-from taxarbor.taxonomy._edit import drop_rows
+from taxarbor.taxonomy._edit_taxonomy import drop_rows
 
 FIRST = "120 rows, 4 features, 6 clusters, fitted by Taxarbor"
 CODES = re.compile(r"\x1b\[[\d;]*m")

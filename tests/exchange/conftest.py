@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from taxarbor._types import SolveInfo, Status
 from taxarbor.taxonomy import Stability, Taxonomy
-from taxarbor.taxonomy._stability import Curve
+from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.tree import LinearRule, TreeBuilder
 
 DEEP = 3000

@@ -11,7 +11,7 @@ from taxarbor import TableWarning, Taxarbor
 from taxarbor._errors import InputError
 from taxarbor.explain import _explain, explain
 from taxarbor.report import report
-from taxarbor.taxonomy._edit import drop_rows
+from taxarbor.taxonomy._edit_taxonomy import drop_rows
 
 N, N_DRAWN = 6_000, 600
 

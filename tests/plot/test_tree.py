@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from taxarbor.exchange import from_labels
 from taxarbor.plot import plot_tree
 from taxarbor.plot._axes import CLASSES, GRID, OTHER
-from taxarbor.plot._tree import BAR_HEIGHT, PAD, lay_out, place_boxes
+from taxarbor.plot._tree_plot import BAR_HEIGHT, PAD, lay_out, place_boxes
 
 # Where nodes stand
 

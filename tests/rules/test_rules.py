@@ -19,7 +19,7 @@ from taxarbor.rules import Sparsity, find_rules
 from taxarbor.rules._discriminant import Moments, remove_columns
 from taxarbor.rules._sample import MAX_CANDIDATES
 from taxarbor.split._gap import GapSplitter
-from taxarbor.tree._routing import place_rows
+from taxarbor.tree._route_rows import place_rows
 
 KINDS = {"dense": np.asarray, "csr": sparse.csr_array}
 

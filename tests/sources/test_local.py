@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError
-from taxarbor.sources import _file, _parquet, open_source, stored_format
+from taxarbor.sources import _file_checks, _parquet, open_source, stored_format
 from tests.sources.places import local_places, write_h5ad
 from tests.sources.works import DTYPES, NAMES, as_array, double, make_rows, pair, sums
 
@@ -26,7 +26,7 @@ PLACES = [
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(_file, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(_file_checks, "BLOCK_BYTES", 5000)
     monkeypatch.setattr(_parquet, "BLOCK_BYTES", 5000)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.sources import _local, draw_rows
+from taxarbor.sources import _local_source, draw_rows
 
 
 def test_lowest_hashes_whatever_the_pieces(monkeypatch):
@@ -11,7 +11,7 @@ def test_lowest_hashes_whatever_the_pieces(monkeypatch):
     assert weights is None
     assert len(np.unique(rows)) == 700
     assert (np.diff(rows) > 0).all()
-    monkeypatch.setattr(_local, "HASHED_ROWS", 997)
+    monkeypatch.setattr(_local_source, "HASHED_ROWS", 997)
     np.testing.assert_array_equal(draw_rows(50_000, 700, seed=5)[0], rows)
 
 
@@ -42,7 +42,7 @@ def test_equal_weights_change_nothing(weight):
 def test_weights_of_pieces(monkeypatch):
     own = np.random.default_rng(0).exponential(size=30_000)
     rows, weights = draw_rows(30_000, 400, seed=3, weights=own)
-    monkeypatch.setattr(_local, "HASHED_ROWS", 501)
+    monkeypatch.setattr(_local_source, "HASHED_ROWS", 501)
     again = draw_rows(30_000, 400, seed=3, weights=own)
     np.testing.assert_array_equal(again[0], rows)
     np.testing.assert_array_equal(again[1], weights)

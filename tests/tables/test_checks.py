@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, TaxarborError
-from taxarbor.tables._checks import EXACT_REPEATS, MAX_REPEATS, count_repeats
+from taxarbor.tables._validation import EXACT_REPEATS, MAX_REPEATS, count_repeats
 
 LAYOUTS = (np.asarray, sparse.csr_array)
 MODELS = (Taxarbor, HMMC)

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from taxarbor.rows import as_rows
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._reasons import find_two_values
-from taxarbor.taxonomy._stability import Curve
+from taxarbor.taxonomy._stability_result import Curve
 from tests.tree.conftest import builder, make_chain, random_trees, refused, same
 
 __all__ = ["builder", "refused", "same"]

@@ -18,7 +18,7 @@ from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
 from taxarbor.metrics import tree_scores
 from taxarbor.plot import plot_dendrogram, plot_tree
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit import drop_rows
+from taxarbor.taxonomy._edit_taxonomy import drop_rows
 from taxarbor.tree import TreeBuilder
 
 COUNTS = r"taxonomy\.attach\(X\)"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from taxarbor._errors import FileFormatError
 from taxarbor.exchange import to_json
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._file import _write_archive, pack
+from taxarbor.taxonomy._model_file import _write_archive, pack
 from taxarbor.taxonomy._noise import NoiseModel
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taxarbor._format import format_column, format_exactly, format_number, round_between
+from taxarbor._number_text import format_column, format_exactly, format_number, round_between
 from taxarbor.taxonomy import Reason
 from taxarbor.taxonomy._text import phrase
 

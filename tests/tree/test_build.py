@@ -8,7 +8,7 @@ from scipy import sparse
 
 from taxarbor._types import SolveInfo, Status
 from taxarbor.tree import LinearRule, TreeBuilder
-from taxarbor.tree._routing import node_means
+from taxarbor.tree._route_rows import node_means
 
 TWO = LinearRule(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.zeros(2))
 INFO = SolveInfo(Status.CONVERGED, 1, 2.0, ())

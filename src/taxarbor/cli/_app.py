@@ -7,18 +7,18 @@ from typing import Annotated
 import typer
 
 from taxarbor import __version__
-from taxarbor.cli import _fit, _model
+from taxarbor.cli import _fit_command, _model_commands
 from taxarbor.cli._shell import Commands
 
 EXAMPLES: dict[Callable[..., None], str] = {
-    _fit.fit: "customers.csv -k 6 -o model.taxarbor --id-column id --label-column class",
-    _model.show: "model.taxarbor --depth 2",
-    _model.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
-    _model.explain: "model.taxarbor customers.csv --node c0",
-    _model.report: "model.taxarbor customers.csv -o report.html --id-column id",
-    _model.export: "model.taxarbor -o tree.nwk",
-    _model.assess: "model.taxarbor customers.csv --refits 10",
-    _fit.demo: "--data digits -o digits.html",
+    _fit_command.fit: "customers.csv -k 6 -o model.taxarbor --label-column class",
+    _model_commands.show: "model.taxarbor --depth 2",
+    _model_commands.predict: "model.taxarbor customers.csv --id-column id -o labels.csv",
+    _model_commands.explain: "model.taxarbor customers.csv --node c0",
+    _model_commands.report: "model.taxarbor customers.csv -o report.html --id-column id",
+    _model_commands.export: "model.taxarbor -o tree.nwk",
+    _model_commands.assess: "model.taxarbor customers.csv --refits 10",
+    _fit_command.demo: "--data digits -o digits.html",
 }
 
 app = typer.Typer(

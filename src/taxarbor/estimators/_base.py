@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from taxarbor._errors import GrowthWarning, InputError, InputTypeError, counted, warn_caller
 from taxarbor._frames import is_anndata
 from taxarbor._types import Array, IndexArray, Status
-from taxarbor.estimators._fit import TrainingRows, select_columns, start_run
+from taxarbor.estimators._fit_steps import TrainingRows, select_columns, start_run
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
 from taxarbor.split import MaxMarginSplitter, Splitter
-from taxarbor.tables._checks import (
+from taxarbor.tables._validation import (
     SeenFeatures,
     check_count,
     check_jobs,
@@ -29,11 +29,11 @@ from taxarbor.tables._checks import (
     check_weights,
 )
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit import drop_rows, regroup
+from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup
+from taxarbor.taxonomy._new_rows import check_matrix, route
 from taxarbor.taxonomy._probabilities import predict_proba
-from taxarbor.taxonomy._routing import check_matrix, route
 from taxarbor.tree import Tree, TreeBuilder
-from taxarbor.tree._routing import find_paths, place_rows
+from taxarbor.tree._route_rows import find_paths, place_rows
 
 MAX_NAMED_REFUSALS = 3
 """Leaves that could not be split, and that a warning names."""

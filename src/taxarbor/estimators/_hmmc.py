@@ -6,7 +6,7 @@ from taxarbor.estimators._base import TaxonomyEstimator, check_growth
 from taxarbor.split import MaxMarginSplitter, Regularizer
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._margins import KINDS, Center, Kind
-from taxarbor.tables._checks import check_balance, check_choice, check_count, check_strength
+from taxarbor.tables._validation import check_balance, check_choice, check_count, check_strength
 
 UNITS = ("relative", "raw")
 SOLVERS = ("auto", "newton", "pqn")

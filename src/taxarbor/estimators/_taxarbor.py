@@ -19,28 +19,28 @@ from taxarbor.clusters import (
     reduce_wide,
 )
 from taxarbor.estimators._base import TaxonomyEstimator, check_growth, warn_if_short
-from taxarbor.estimators._fit import TrainingRows, route_source, start_run
+from taxarbor.estimators._fit_steps import TrainingRows, route_source, start_run
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Source, open_source
 from taxarbor.split._gap import GapSplitter
 from taxarbor.stability import assess
 from taxarbor.stability._assess import RefitOptions, can_refit, measure_cuts
-from taxarbor.tables._checks import (
+from taxarbor.tables._encoding import FeatureRows
+from taxarbor.tables._validation import (
     check_balance,
     check_count,
     check_noise,
     check_strength,
     check_weights,
 )
-from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit import name_columns, resize, round_thresholds
+from taxarbor.taxonomy._edit_taxonomy import name_columns, resize, round_thresholds
+from taxarbor.taxonomy._new_rows import mark_noise
 from taxarbor.taxonomy._noise import OutlierScorer
-from taxarbor.taxonomy._routing import mark_noise
-from taxarbor.taxonomy._stability import Curve
+from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.tree import Tree
-from taxarbor.tree._routing import place_rows
+from taxarbor.tree._route_rows import place_rows
 from taxarbor.tree._rule import dividing_feature
 
 SAMPLE_ROWS, ROWS_PER_CLUSTER = 100_000, 500

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._input import (
+from taxarbor.explain._feature_table import (
     FeatureTable,
     blocks,
     count_rows,

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, counted, warn_caller
-from taxarbor._format import format_number
+from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._distinctive import ColumnSummary
 from taxarbor.explain._explanation import N_REASONS, Explanation
-from taxarbor.explain._input import (
+from taxarbor.explain._feature_table import (
     Classes,
     FeatureTable,
     check_names,
@@ -23,9 +23,9 @@ from taxarbor.explain._margins import least_margins, measure_margins
 from taxarbor.sources import open_source
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Reason, Taxonomy
-from taxarbor.taxonomy._edit import drop_rows, regroup
+from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup
+from taxarbor.taxonomy._new_rows import add_means, expand
 from taxarbor.taxonomy._reasons import find_two_values
-from taxarbor.taxonomy._routing import add_means, expand
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.taxonomy._text import phrase
 from taxarbor.tree import LinearRule, Tree

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor._format import format_column, format_share
 from taxarbor._frames import make_frame
+from taxarbor._number_text import format_column, format_share
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._distinctive import ColumnSummary
-from taxarbor.explain._input import (
+from taxarbor.explain._feature_table import (
     Classes,
     FeatureTable,
     check_names,
@@ -23,8 +23,8 @@ from taxarbor.explain._input import (
 )
 from taxarbor.explain._margins import find_steps, number_or_none
 from taxarbor.taxonomy import Reason, Taxonomy
+from taxarbor.taxonomy._new_rows import expand
 from taxarbor.taxonomy._reasons import category_of, known_mean, missing_shares
-from taxarbor.taxonomy._routing import expand
 from taxarbor.taxonomy._text import phrase
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._errors import printable
-from taxarbor._format import format_number
+from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._input import FeatureTable, blocks, weighted_quantiles
+from taxarbor.explain._feature_table import FeatureTable, blocks, weighted_quantiles
 from taxarbor.rows import Rows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._reasons import category_of, known_mean

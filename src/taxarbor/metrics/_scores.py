@@ -34,10 +34,10 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError, counted, warn_caller
 from taxarbor._types import IndexArray
 from taxarbor.metrics._classes import ClassTree, ClassTreeLike, encode_labels
-from taxarbor.tables._checks import check_weights
+from taxarbor.tables._validation import check_weights
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.tree import Tree
-from taxarbor.tree._edit import leaves_below
+from taxarbor.tree._edit_tree import leaves_below
 
 Floats: TypeAlias = NDArray[np.float64]
 Similarity: TypeAlias = Literal["shortest_path", "path_sharing"]

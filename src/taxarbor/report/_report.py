@@ -16,7 +16,7 @@ from taxarbor._atomic import write_atomically
 from taxarbor._errors import InputError
 from taxarbor.explain import explain
 from taxarbor.metrics import tree_scores
-from taxarbor.report._context import build_context, check_images
+from taxarbor.report._page_data import build_context, check_images
 
 SCRIPTS = (
     *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),

@@ -31,8 +31,8 @@ from taxarbor.rows._rows import Features
 from taxarbor.rules._discriminant import DIGITS, Moments, remove_columns, sort_falling
 from taxarbor.rules._sample import CHOICE_ROWS, RuleSample, Sparsity, draw_rule_sample
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
-from taxarbor.tree._edit import resize
-from taxarbor.tree._routing import place_rows
+from taxarbor.tree._edit_tree import resize
+from taxarbor.tree._route_rows import place_rows
 
 N_COLUMNS = 6
 """Columns that planes are made of: those that separate most."""

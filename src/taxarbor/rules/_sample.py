@@ -14,7 +14,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters, find_density
 from taxarbor.rows._rows import Features
 from taxarbor.rules._discriminant import SHRINKAGE, sort_falling
-from taxarbor.tree._routing import sum_by_label
+from taxarbor.tree._route_rows import sum_by_label
 
 RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
 """Rows of the sample, the same number of each leaf; and the least number of each leaf."""

@@ -19,8 +19,8 @@ from scipy import sparse
 
 from taxarbor._errors import missing_extra
 from taxarbor._types import IndexArray
-from taxarbor.rows._checks import check_structure
-from taxarbor.sources._file import (
+from taxarbor.rows._structure import check_structure
+from taxarbor.sources._file_checks import (
     Block,
     File,
     as_texts,

@@ -14,9 +14,9 @@ from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
 from taxarbor._frames import as_frame, as_vectors, is_anndata, is_dask
-from taxarbor.sources._dask import DaskSource
-from taxarbor.sources._file import File, base_name, list_names
-from taxarbor.sources._local import LocalSource, Memory, Reader, open_memory
+from taxarbor.sources._dask_source import DaskSource
+from taxarbor.sources._file_checks import File, base_name, list_names
+from taxarbor.sources._local_source import LocalSource, Memory, Reader, open_memory
 from taxarbor.sources._matrices import (
     ArrayReader,
     H5adMatrix,

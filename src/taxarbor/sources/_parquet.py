@@ -12,7 +12,7 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, InputError, counted, missing_extra
 from taxarbor._types import IndexArray
-from taxarbor.sources._file import (
+from taxarbor.sources._file_checks import (
     BLOCK_BYTES,
     Block,
     File,

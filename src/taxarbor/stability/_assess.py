@@ -17,11 +17,11 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source
 from taxarbor.stability._compare import Refits, compare_nodes, measure_curve
-from taxarbor.tables._checks import check_count, check_jobs, check_new_rows
+from taxarbor.tables._validation import check_count, check_jobs, check_new_rows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit import encode
+from taxarbor.taxonomy._edit_taxonomy import encode
 from taxarbor.taxonomy._probabilities import calibrate
-from taxarbor.taxonomy._stability import Curve
+from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.tree import Tree
 

@@ -23,7 +23,9 @@ from taxarbor._errors import (
 )
 from taxarbor._frames import as_frame, as_table, is_frame, is_plain, wrap_frame
 from taxarbor._types import Array, IndexArray
-from taxarbor.tables._checks import (
+from taxarbor.tables._encoding import Encoding, FeatureRows, find_empty_rows
+from taxarbor.tables._profile import FROM_DTYPE, make_encoding
+from taxarbor.tables._validation import (
     SeenFeatures,
     check_array,
     check_choice,
@@ -34,8 +36,6 @@ from taxarbor.tables._checks import (
     count_repeats,
     input_errors,
 )
-from taxarbor.tables._encoding import Encoding, FeatureRows, find_empty_rows
-from taxarbor.tables._profile import FROM_DTYPE, make_encoding
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -17,7 +17,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
-from taxarbor._format import format_number
 from taxarbor._frames import (
     Cells,
     Factor,
@@ -38,8 +37,9 @@ from taxarbor._frames import (
     list_cells,
     text_of,
 )
+from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._file import REQUESTED
+from taxarbor.sources._file_checks import REQUESTED
 from taxarbor.tables._encoding import WEEKDAYS, Column, Encoding, date_parts
 
 if TYPE_CHECKING:

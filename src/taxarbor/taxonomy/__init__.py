@@ -1,7 +1,7 @@
 """The result of a fit: a tree with its words, its routing of new rows and its file format."""
 
 from taxarbor.taxonomy._reasons import Reason
-from taxarbor.taxonomy._stability import Stability
+from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.taxonomy._taxonomy import Taxonomy
 
 __all__ = ["Reason", "Stability", "Taxonomy"]

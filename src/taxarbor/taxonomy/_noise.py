@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.rows import as_rows
-from taxarbor.taxonomy._routing import fills_of, read_rows, route
+from taxarbor.taxonomy._new_rows import fills_of, read_rows, route
 
 if TYPE_CHECKING:
     from taxarbor.taxonomy._taxonomy import Taxonomy

@@ -25,9 +25,9 @@ from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.tables._encoding import FeatureRows
-from taxarbor.taxonomy._routing import expand, send
+from taxarbor.taxonomy._new_rows import expand, send
 from taxarbor.tree import Tree
-from taxarbor.tree._edit import sum_below
+from taxarbor.tree._edit_tree import sum_below
 from taxarbor.tree._rule import best_scores
 
 if TYPE_CHECKING:

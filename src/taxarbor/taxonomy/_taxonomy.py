@@ -12,12 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.tables._encoding import Encoding
-from taxarbor.taxonomy import _edit, _file, _probabilities, _reasons, _routing, _text
+from taxarbor.taxonomy import (
+    _edit_taxonomy,
+    _model_file,
+    _new_rows,
+    _probabilities,
+    _reasons,
+    _text,
+)
 from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.taxonomy._reasons import Reason, are_zero_and_one
-from taxarbor.taxonomy._stability import Stability
+from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.tree import Tree
-from taxarbor.tree._routing import find_paths
+from taxarbor.tree._route_rows import find_paths
 from taxarbor.tree._tree import Claims, check_claims, node_id
 
 if TYPE_CHECKING:
@@ -96,10 +103,10 @@ class Taxonomy:
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:
-        return _file.pack(self)
+        return _model_file.pack(self)
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
-        Taxonomy.__init__(self, **_file.unpack(state))
+        Taxonomy.__init__(self, **_model_file.unpack(state))
 
     @property
     def n_features(self) -> int | None:
@@ -191,7 +198,7 @@ class Taxonomy:
         >>> bool((taxonomy.predict(X) == model.labels_).all())
         True
         """
-        return _edit.unscale(self, mean, scale)
+        return _edit_taxonomy.unscale(self, mean, scale)
 
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -232,7 +239,7 @@ class Taxonomy:
         >>> taxonomy.prune(2), taxonomy.prune(2).tree.labels
         (Taxonomy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
-        return _edit.prune(self, n_clusters, depth)
+        return _edit_taxonomy.prune(self, n_clusters, depth)
 
     def attach(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> "Taxonomy":
         """Return the tree with other rows, for one that holds counts: each where it is sent.
@@ -261,7 +268,7 @@ class Taxonomy:
         >>> int(taxonomy.attach([[7.0], [2.0], [0.5]]).tree.sizes[0])
         3
         """
-        return _edit.attach(self, X, sample_weight)
+        return _edit_taxonomy.attach(self, X, sample_weight)
 
     def predict(self, X: ArrayLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
@@ -279,7 +286,7 @@ class Taxonomy:
             If X is not two-dimensional, has another number of features than the rules,
             holds NaN or infinity, or is not numeric; or if the tree has no rules.
         """
-        return _routing.route(self, X)
+        return _new_rows.route(self, X)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return how likely each row of new data is to be in each leaf.
@@ -325,7 +332,7 @@ class Taxonomy:
         with those nodes in between that have no rule. Noise visits none.
         Takes and raises what :meth:`predict` does.
         """
-        return find_paths(self.tree, _routing.route(self, X))
+        return find_paths(self.tree, _new_rows.route(self, X))
 
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
@@ -346,7 +353,7 @@ class Taxonomy:
         A file that is there is replaced, once the new one is complete. OSError is raised if
         the file cannot be written; what was there before is left as it was.
         """
-        _file.save(self, path)
+        _model_file.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Taxonomy":
@@ -359,7 +366,7 @@ class Taxonomy:
         OSError
             If it cannot be read, FileNotFoundError if there is none.
         """
-        return _file.load(path, cls)
+        return _model_file.load(path, cls)
 
 
 def _claims(taxonomy: Taxonomy) -> Claims:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from taxarbor._errors import counted, printable
-from taxarbor._format import format_exactly
-from taxarbor.tree._edit import leaves_below
+from taxarbor._number_text import format_exactly
+from taxarbor.tree._edit_tree import leaves_below
 
 if TYPE_CHECKING:
     from taxarbor.taxonomy._reasons import Reason

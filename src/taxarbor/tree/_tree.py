@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo, set_frozen
-from taxarbor.tree import _edit
+from taxarbor.tree import _edit_tree
 from taxarbor.tree._rule import LinearRule
 
 Claims: TypeAlias = Iterator[tuple[bool | np.bool_, str]]
@@ -409,7 +409,7 @@ class Tree:
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
     ) -> IndexArray:
         """Return the labels of a coarser clustering; see :meth:`taxarbor.Taxonomy.cut`."""
-        kept, is_inner = _edit.kept_nodes(self, n_clusters, depth)
+        kept, is_inner = _edit_tree.kept_nodes(self, n_clusters, depth)
         ends = kept[~is_inner]
         sizes = self.sizes[ends[np.argsort(self.start[ends])]]
         return number_rows(self.rows(self.root), sizes, self.n_rows)
@@ -418,7 +418,7 @@ class Tree:
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
     ) -> "Tree":
         """Return the coarser tree whose labels :meth:`cut` returns for the same argument."""
-        return _edit.prune(self, n_clusters, depth).tree
+        return _edit_tree.prune(self, n_clusters, depth).tree
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

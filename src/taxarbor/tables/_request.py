@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import FileFormatError, counted
-from taxarbor.rows._checks import all_finite
-from taxarbor.sources._file import (
+from taxarbor.rows._structure import all_finite
+from taxarbor.sources._file_checks import (
     REQUESTED,
     as_texts,
     check_matrix,

@@ -12,7 +12,7 @@ from taxarbor import native
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
-from taxarbor.tree._edit import sum_below
+from taxarbor.tree._edit_tree import sum_below
 
 if TYPE_CHECKING:
     from taxarbor.tree._tree import Tree

@@ -19,16 +19,16 @@ from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source
 from taxarbor.tables import TableEncoder
-from taxarbor.tables._checks import check_jobs, check_range, count_repeats
 from taxarbor.tables._encoder import Features, make_features
 from taxarbor.tables._encoding import Encoding, FeatureRows
+from taxarbor.tables._validation import check_jobs, check_range, count_repeats
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit import decode, drop_rows, regroup, resize
+from taxarbor.taxonomy._edit_taxonomy import decode, drop_rows, regroup, resize
+from taxarbor.taxonomy._new_rows import add_means, expand, share_missing
 from taxarbor.taxonomy._noise import OutlierScorer, RouteBlock, fit_noise_model
 from taxarbor.taxonomy._reasons import find_two_values
-from taxarbor.taxonomy._routing import add_means, expand, share_missing
 from taxarbor.tree import Tree
-from taxarbor.tree._edit import sum_below
+from taxarbor.tree._edit_tree import sum_below
 
 WEIGHT_UNITS = 2**30
 """Weights are summed as integer multiples of this part of the greatest: in any order."""

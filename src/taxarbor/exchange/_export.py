@@ -18,9 +18,9 @@ from taxarbor._atomic import write_atomically
 from taxarbor._errors import InputError, printable
 from taxarbor._frames import make_frame
 from taxarbor.taxonomy import Stability
-from taxarbor.taxonomy._file import FORMAT, VERSION, encode_float, encode_info
+from taxarbor.taxonomy._model_file import FORMAT, VERSION, encode_float, encode_info
 from taxarbor.taxonomy._noise import NoiseModel
-from taxarbor.taxonomy._stability import Curve
+from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.taxonomy._taxonomy import Taxonomy, taxonomy_of
 from taxarbor.taxonomy._text import (
     count_rows,

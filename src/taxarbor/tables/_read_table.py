@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._errors import InputError, InputTypeError, counted
-from taxarbor.rows._checks import check_structure
-from taxarbor.sources._file import as_texts, check_matrix, check_present, list_names
+from taxarbor.rows._structure import check_structure
+from taxarbor.sources._file_checks import as_texts, check_matrix, check_present, list_names
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
 from taxarbor.sources._parquet import open_parquet, to_pandas
-from taxarbor.tables._csv import read_csv
-from taxarbor.tables._table import (
+from taxarbor.tables._read_csv import read_csv
+from taxarbor.tables._request import (
     Request,
     Table,
     as_labels,

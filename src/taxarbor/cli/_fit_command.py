@@ -14,7 +14,7 @@ from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
     from taxarbor._types import IndexArray
-    from taxarbor.cli._read import DataFile
+    from taxarbor.cli._input import DataFile
     from taxarbor.tables import Table
     from taxarbor.taxonomy import Taxonomy
 
@@ -122,9 +122,9 @@ def fit(
     Numeric columns and text columns with few values are used; missing values are imputed. Other
     columns are left out, and a note says why.
     """
-    from taxarbor.cli import _write as write
-    from taxarbor.cli._read import DataFile
-    from taxarbor.cli._render import summarize
+    from taxarbor.cli import _output as write
+    from taxarbor.cli._input import DataFile
+    from taxarbor.cli._terminal import summarize
     from taxarbor.metrics import tree_scores
     from taxarbor.report import report as write_report
 
@@ -195,7 +195,7 @@ def _make_estimator(method: str, n_clusters: str, seed: int, jobs: int) -> Any:
 
 def _fit_file(estimator: Any, file: "DataFile", options: ColumnOptions) -> FittedTable:
     """Fit an estimator to the table in a file."""
-    from taxarbor.cli import _read as read
+    from taxarbor.cli import _input as read
 
     for option in ("categories", "weights"):
         if getattr(options, option) is not None:
@@ -236,7 +236,7 @@ def _make_encoder(file: "DataFile", table: "Table", options: ColumnOptions) -> A
     """Return the encoder of a table; a matrix has one unit, and is scaled only on request."""
     import numpy as np
 
-    from taxarbor.cli._read import is_frame, split_names
+    from taxarbor.cli._input import is_frame, split_names
     from taxarbor.tables import TableEncoder
 
     X, scale, dates = table.X, options.scale, split_names(options.dates, "dates") or None
@@ -267,7 +267,7 @@ def _print_fit(
     scores: dict[str, float] | None,
     outputs: dict[str, Path | None],
 ) -> None:
-    from taxarbor.cli._render import print_scores, print_tree, print_verdict
+    from taxarbor.cli._terminal import print_scores, print_tree, print_verdict
 
     taxonomy, n_dropped = fitted.taxonomy, len(fitted.dropped)
     tree, encoding = taxonomy.tree, taxonomy.encoding
@@ -301,8 +301,8 @@ def demo(
     as_json: shell.Json = False,
 ) -> None:
     """Fit a data set that comes with the package, show the tree, and write a report."""
-    from taxarbor.cli import _render as render
-    from taxarbor.cli import _write as write
+    from taxarbor.cli import _output as write
+    from taxarbor.cli import _terminal as render
     from taxarbor.estimators import Taxarbor
     from taxarbor.metrics import tree_scores
     from taxarbor.report import report

@@ -17,7 +17,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from taxarbor._errors import counted, printable, some
-from taxarbor._format import format_number
+from taxarbor._number_text import format_number
 from taxarbor.cli._shell import print_lines
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import (

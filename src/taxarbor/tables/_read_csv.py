@@ -22,8 +22,8 @@ import numpy as np
 from taxarbor._errors import FileFormatError, NamelessError, counted, missing_extra
 from taxarbor._frames import find_dtype
 from taxarbor._types import Array
-from taxarbor.sources._file import as_texts, check_present, check_unique
-from taxarbor.tables._table import Request, Table, check_finite, make_frame_table
+from taxarbor.sources._file_checks import as_texts, check_present, check_unique
+from taxarbor.tables._request import Request, Table, check_finite, make_frame_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, printable
-from taxarbor._format import format_means, format_number, format_share, round_digits
+from taxarbor._number_text import format_means, format_number, format_share, round_digits
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.explain._explanation import EXAMPLES
-from taxarbor.explain._input import count_rows, row_width
+from taxarbor.explain._feature_table import count_rows, row_width
 from taxarbor.tables._encoding import Column, Encoding, FeatureRows
 from taxarbor.taxonomy import Stability
 from taxarbor.taxonomy._text import describe_decision

@@ -24,7 +24,7 @@ from taxarbor._errors import InputError, InputTypeError, named_by
 from taxarbor._frames import as_vectors, column_names, is_frame, take_rows
 from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._file import Block
+from taxarbor.sources._file_checks import Block
 from taxarbor.sources._matrices import ArrayReader
 from taxarbor.sources._parquet import ParquetReader
 

@@ -32,8 +32,8 @@ def show(
     as_json: shell.Json = False,
 ) -> None:
     """Show the tree of a model, with the features that lead to each node."""
-    from taxarbor.cli._read import load_model
-    from taxarbor.cli._render import print_tree, summarize
+    from taxarbor.cli._input import load_model
+    from taxarbor.cli._terminal import print_tree, summarize
 
     taxonomy = load_model(model, n_clusters)
     facts, encoding = summarize(taxonomy), taxonomy.encoding
@@ -97,8 +97,8 @@ def export(
     as_json: shell.Json = False,
 ) -> None:
     """Write the tree of a model in a format of other programs."""
-    from taxarbor.cli import _write as write
-    from taxarbor.cli._read import load_model
+    from taxarbor.cli import _output as write
+    from taxarbor.cli._input import load_model
 
     output = write.as_file(output)
     format = to or SUFFIXES.get("" if output is None else output.suffix.lower())
@@ -117,7 +117,7 @@ def export(
 
 
 def _export(taxonomy: "Taxonomy", format: ExportFormat) -> str:
-    from taxarbor.cli._write import format_csv
+    from taxarbor.cli._output import format_csv
     from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
 
     if format == "csv":
@@ -149,8 +149,8 @@ def predict(
     Columns are selected by name, and others are ignored. Missing values and unknown categories
     are imputed by the mean of the column.
     """
-    from taxarbor.cli import _write as write
-    from taxarbor.cli._read import DataFile, load_model, predict_rows, read_rows
+    from taxarbor.cli import _output as write
+    from taxarbor.cli._input import DataFile, load_model, predict_rows, read_rows
 
     output = write.as_file(output)
     write.check_labels_name(output, proba=proba)
@@ -192,9 +192,9 @@ def report(
 
     With --label-column, scores against the known classes are printed as well.
     """
-    from taxarbor.cli import _write as write
-    from taxarbor.cli._read import DataFile, load_model, read_rows
-    from taxarbor.cli._render import print_scores
+    from taxarbor.cli import _output as write
+    from taxarbor.cli._input import DataFile, load_model, read_rows
+    from taxarbor.cli._terminal import print_scores
     from taxarbor.metrics import tree_scores
     from taxarbor.report import report as write_report
 
@@ -246,8 +246,8 @@ def explain(
     Without --node, --row or --new, all nodes are explained. A row has a margin at each split:
     1 is the median, 0 is the boundary.
     """
-    from taxarbor.cli import _read as read
-    from taxarbor.cli import _render as render
+    from taxarbor.cli import _input as read
+    from taxarbor.cli import _terminal as render
     from taxarbor.explain import explain as explain_rows
 
     if sum(choice is not None for choice in (node, row, new)) > 1:
@@ -292,7 +292,7 @@ def _explain_new_rows(
     explanation: "Explanation", path: Path, id_column: str | None
 ) -> "tuple[list[int], pd.DataFrame, list[str]]":
     """Return the clusters of new rows, the rules on their paths, and notes."""
-    from taxarbor.cli import _read as read
+    from taxarbor.cli import _input as read
 
     taxonomy = explanation.whole
     table = read.read_rows(taxonomy, read.DataFile(path, id_column=id_column))
@@ -346,9 +346,9 @@ def assess(
 
     The model then knows how often each cluster recurs, and how many clusters are stable.
     """
-    from taxarbor.cli import _read as read
-    from taxarbor.cli import _write as write
-    from taxarbor.cli._render import print_tree, print_verdict
+    from taxarbor.cli import _input as read
+    from taxarbor.cli import _output as write
+    from taxarbor.cli._terminal import print_tree, print_verdict
     from taxarbor.stability import assess as assess_model
 
     target = output or model

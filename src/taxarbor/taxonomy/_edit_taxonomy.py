@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
-from taxarbor._format import round_between
+from taxarbor._number_text import round_between
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
-from taxarbor.tables._checks import check_weights, count_repeats
 from taxarbor.tables._encoding import Encoding
+from taxarbor.tables._validation import check_weights, count_repeats
+from taxarbor.taxonomy._new_rows import add_means, expand, route, share_missing
 from taxarbor.taxonomy._reasons import find_two_values
-from taxarbor.taxonomy._routing import add_means, expand, route, share_missing
-from taxarbor.tree import Tree, _edit
-from taxarbor.tree._edit import leaves_below
+from taxarbor.tree import Tree, _edit_tree
+from taxarbor.tree._edit_tree import leaves_below
 from taxarbor.tree._rule import (
     LinearRule,
     dividing_feature,
@@ -36,7 +36,7 @@ def prune(
     taxonomy: "Taxonomy", n_clusters: SupportsIndex | None, depth: SupportsIndex | None
 ) -> "Taxonomy":
     """Return a coarser taxonomy; see :meth:`Taxonomy.prune`."""
-    tree, nodes = _edit.prune(taxonomy.tree, n_clusters, depth)
+    tree, nodes = _edit_tree.prune(taxonomy.tree, n_clusters, depth)
     pruned = _take_nodes(taxonomy, tree, nodes)
     if taxonomy.stability is None:
         return pruned
@@ -52,12 +52,12 @@ def regroup(
 
     A leaf without rows is removed; where a node has one child left, that takes its place.
     """
-    return _take_nodes(taxonomy, *_edit.regroup(taxonomy.tree, labels, weights))
+    return _take_nodes(taxonomy, *_edit_tree.regroup(taxonomy.tree, labels, weights))
 
 
 def resize(taxonomy: "Taxonomy", counts: IndexArray, n_noise: int = 0) -> "Taxonomy":
     """Return a taxonomy of counts with other numbers of rows in its leaves, and of noise."""
-    return _take_nodes(taxonomy, *_edit.resize(taxonomy.tree, counts, n_noise))
+    return _take_nodes(taxonomy, *_edit_tree.resize(taxonomy.tree, counts, n_noise))
 
 
 def _take_nodes(taxonomy: "Taxonomy", tree: Tree, nodes: IndexArray) -> "Taxonomy":
@@ -74,7 +74,7 @@ def _take_nodes(taxonomy: "Taxonomy", tree: Tree, nodes: IndexArray) -> "Taxonom
 
 def drop_rows(taxonomy: "Taxonomy") -> "Taxonomy":
     """Return a taxonomy of counts, which routes new rows in the same way."""
-    return replace(taxonomy, tree=_edit.drop_rows(taxonomy.tree), stability=None)
+    return replace(taxonomy, tree=_edit_tree.drop_rows(taxonomy.tree), stability=None)
 
 
 def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Taxonomy":

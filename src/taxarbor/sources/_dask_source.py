@@ -18,7 +18,7 @@ from scipy import sparse
 from taxarbor._errors import ClusterError, InputError, InputTypeError, missing_extra, named_by
 from taxarbor._frames import is_frame, take_rows
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._local import Reader, Sample, add_vectors, draw_rows
+from taxarbor.sources._local_source import Reader, Sample, add_vectors, draw_rows
 
 FAN_IN = 8
 """Values that one task sums."""

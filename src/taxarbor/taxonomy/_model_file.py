@@ -30,7 +30,7 @@ from taxarbor._errors import FileFormatError, printable
 from taxarbor._types import SolveInfo, Status
 from taxarbor.tables._encoding import Encoding
 from taxarbor.taxonomy._noise import NoiseModel
-from taxarbor.taxonomy._stability import Curve, Stability
+from taxarbor.taxonomy._stability_result import Curve, Stability
 from taxarbor.tree import LinearRule, Tree
 
 if TYPE_CHECKING:

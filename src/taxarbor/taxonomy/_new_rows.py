@@ -12,11 +12,11 @@ from scipy import sparse
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor._frames import as_frame, as_numeric, is_anndata, wrap_frame
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows._checks import all_finite, check_structure
+from taxarbor.rows._structure import all_finite, check_structure
 from taxarbor.sources import open_source
 from taxarbor.tables._encoding import FeatureRows, find_empty_rows, impute
-from taxarbor.tree._edit import sum_below
-from taxarbor.tree._routing import node_means, place_rows, refused_value
+from taxarbor.tree._edit_tree import sum_below
+from taxarbor.tree._route_rows import node_means, place_rows, refused_value
 
 if TYPE_CHECKING:
     from taxarbor.taxonomy._taxonomy import Taxonomy

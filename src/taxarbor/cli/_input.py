@@ -15,11 +15,11 @@ from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, NamelessError, counted, some
 from taxarbor._types import Array, IndexArray
-from taxarbor.cli._write import STDIN
+from taxarbor.cli._output import STDIN
 from taxarbor.sources import Source, open_source, stored_format
 from taxarbor.tables import Table, read_table
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._routing import expand
+from taxarbor.taxonomy._new_rows import expand
 
 if TYPE_CHECKING:
     import pandas as pd
