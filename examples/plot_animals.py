@@ -76,9 +76,7 @@ for label, leaf in enumerate(tree.leaves):
 # the distance from the boundary: 1 is usual, 0 is on the boundary. ``margin_percentile`` is
 # the share of the child's rows with a smaller margin.
 
-for step in why.row("platypus")["steps"]:
-    margin = f"margin {step['margin']:.2f}, percentile {step['margin_percentile']:.0%}"
-    print(f"{step['child_name']}: {margin}")
+why.rows("platypus")[["child_name", "margin", "margin_percentile", "why"]].round(2)
 
 # %%
 # Comparison with biology

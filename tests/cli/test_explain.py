@@ -25,7 +25,8 @@ def test_all_nodes(run, run_json, explanation):
     assert (result.exit_code, result.stderr) == (0, "")
     _, _, *lines = result.stdout.splitlines()
     assert run(*EXPLAIN).stdout == result.stdout  # the column of ids is detected
-    nodes = explanation.to_dict(n_top=2, n_examples=2)["nodes"]
+    n_nodes = explanation.taxonomy.tree.n_nodes
+    nodes = [explanation.node(node, n_top=2, n_examples=2) for node in range(n_nodes)]
     assert run_json(*EXPLAIN, *ID, "--top", 2) == {"nodes": nodes, "notes": []}
     assert len(lines) == len(nodes) == 11
     for node, line in zip(nodes, lines, strict=True):
@@ -67,7 +68,11 @@ def test_a_cluster_is_a_node(run, run_json, explanation):
 def test_a_row_by_name_or_number(run, run_json, explanation):
     for row in ("C007", "7"):
         document = run_json(*EXPLAIN, *ID, "--row", row)
-        assert document == explanation.row(7) | {"notes": []}
+        assert document["steps"] == [
+            step | {"cluster": f"c{document['cluster']}"}
+            for step in explanation.rows(7).to_dict("records")
+        ]
+        assert (document["row"], document["name"]) == (7, "C007")
         result = run(*EXPLAIN, *ID, "--row", row)
         assert f"C007   c{document['cluster']} " in result.stdout
         assert all(step["child_name"] in result.stdout for step in document["steps"])
@@ -80,10 +85,10 @@ def test_new_rows(run, run_json, folder, explanation):
     document = run_json(*EXPLAIN, *ID, "--new", "new.csv")
     assert len(document["notes"]) == 1  # of the empty id
     for row, label in enumerate(document["labels"]):
-        known = explanation.row(row + 4)
-        assert label == known["cluster"]
+        assert label == explanation.taxonomy.tree.labels[row + 4]
+        known = explanation.rows(row + 4).to_dict("records")
         steps = [step for step in document["steps"] if step["row"] == row]
-        for step, expected in zip(steps, known["steps"], strict=True):
+        for step, expected in zip(steps, known, strict=True):
             assert step["child"] == expected["child"]
             assert np.isclose(step["margin"], expected["margin"])
     result = run(*EXPLAIN, *ID, "--new", "new.csv")

@@ -135,8 +135,18 @@ def model():
 @pytest.fixture(scope="session")
 def named(model):
     """Its explanation, with names of rows and columns."""
-    names = {"row_names": ANIMALS.names, "feature_names": ANIMALS.feature_names}
-    return explain(model, SHARES, **names)
+    taxonomy = model.taxonomy_.rename_features(ANIMALS.feature_names)
+    return explain(taxonomy, SHARES, row_names=ANIMALS.names)
+
+
+def describe(why):
+    """Return all that is said about each node."""
+    return [why.node(node) for node in range(why.taxonomy.tree.n_nodes)]
+
+
+def steps_of_row(why, row):
+    """Return the lines of a row in the frame of rows."""
+    return why.rows(row).to_dict("records")
 
 
 @pytest.fixture(scope="session")

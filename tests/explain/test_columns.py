@@ -9,6 +9,7 @@ import pytest
 from taxarbor import HMMC, Taxarbor
 from taxarbor.explain import explain
 from taxarbor.taxonomy._reasons import category_of
+from tests.explain.conftest import steps_of_row
 
 MODELS = (Taxarbor(6, random_state=0), Taxarbor(5, random_state=0), HMMC(6, random_state=0))
 
@@ -82,7 +83,8 @@ def test_deciding_features_have_the_means_and_missing_shares_of_the_table(explai
                     means = here.astype(float).mean(), beside.astype(float).mean()
                     assert (feature["mean"], feature["rest_mean"]) == pytest.approx(means)
         assert why.nodes()["missing"][0].count(" %") == len(why.node(0)["missing"])
-        assert why.features()["missing"].max() > 0.1
+        features = [one for node in range(tree.n_nodes) for one in why.deciding_features(node)]
+        assert max(feature["missing"] for feature in features) > 0.1
 
 
 def test_words_agree_with_the_means_beside_them_where_values_are_missing():
@@ -115,34 +117,27 @@ def test_words_agree_with_the_means_beside_them_where_values_are_missing():
 def test_steps_say_what_the_table_says(explained):
     n_unknown = 0
     for why, table in explained:
+        taxonomy = why.taxonomy
         for row in range(0, len(table), 5):
-            steps = why.row(row)["steps"]
-            for step in steps:
-                assert (
-                    len({part["name"] for part in step["contributions"]})
-                    >= len(step["contributions"]) - 1
-                )
-                for part in step["contributions"]:
-                    cell, value = table[part["name"]].iloc[row], part["value"]
-                    is_gap = pd.isna(cell)
-                    if value in ("known", "unknown"):
-                        assert is_gap == (value == "unknown")
-                    elif is_gap:
-                        n_unknown += 1
-                        assert value is None
-                        assert f"{part['name']} unknown" in step["why"]
-                    else:
-                        assert value == cell
-                        assert f"{part['name']} = " in step["why"]
-                total = sum(abs(part["strength"]) for part in step["contributions"])
-                assert total <= 1 + 1e-9
-        placed, taxonomy = why.place(table.iloc[:7]), why.taxonomy
+            for step in steps_of_row(why, row):
+                parts = step["why"].replace(" (against)", "").split("; ")
+                for part in parts:
+                    name, equals, value = part.partition(" = ")
+                    cell = table[name if equals else part.removesuffix(" unknown")].iloc[row]
+                    assert pd.isna(cell) == (not equals)
+                    n_unknown += not equals
+                    if value in ("yes", "no"):
+                        assert cell == (value == "yes")
+                    elif isinstance(cell, str):
+                        assert value in (cell, "")
+                    elif equals:
+                        assert float(value.replace(",", "")) == pytest.approx(cell, rel=1e-3)
+        placed = why.place(table.iloc[:7])
         if (taxonomy.predict(table.iloc[:7]) == taxonomy.tree.labels[:7]).all():
-            known = why.rows(range(7))
-            assert placed["why"].tolist() == known["why"].tolist()
-        cells = why.format_cells(np.arange(20), why.taxonomy.feature_names.index("mpg"))
+            assert placed["why"].tolist() == why.rows(range(7))["why"].tolist()
+        cells = why.format_cells(np.arange(20), taxonomy.feature_names.index("mpg"))
         assert [cell == "unknown" for cell in cells] == table["mpg"].iloc[:20].isna().tolist()
-        origin = why.taxonomy.feature_names.index("origin = usa")
+        origin = taxonomy.feature_names.index("origin = usa")
         expected = table["origin"].iloc[:20].fillna("unknown").tolist()
         assert why.format_cells(np.arange(20), origin) == expected
     assert n_unknown > 5
@@ -151,10 +146,10 @@ def test_steps_say_what_the_table_says(explained):
 def test_names_are_those_of_the_table(explained):
     why, table = explained[0]
     others = [f"f{n}" for n in range(why.data.shape[1])]
+    renamed = why.taxonomy.rename_features(why.taxonomy.feature_names)
+    assert explain(renamed, table).names == why.names
     with pytest.raises(ValueError, match="names of the features"):
-        explain(why.taxonomy, table, feature_names=others)
-    again = explain(why.taxonomy, table, feature_names=why.taxonomy.feature_names)
-    assert again.names == why.names
+        why.taxonomy.rename_features(others)
     with pytest.raises(ValueError, match="mpg"):
         explain(why.taxonomy, table.drop(columns="mpg"))
     with pytest.raises(ValueError, match="X does not hold the rows"):

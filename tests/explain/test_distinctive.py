@@ -9,6 +9,7 @@ from scipy import sparse
 from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
+from tests.explain.conftest import describe
 
 
 def distances(X, rows):
@@ -138,7 +139,7 @@ def test_wide_sparse_rows_are_not_made_dense():
 
 def test_one_cluster_per_row(check_json):
     why = explain(from_labels(range(4)), np.eye(4))
-    check_json(why.to_dict())
+    check_json(describe(why))
     for leaf in why.taxonomy.tree.leaves:
         (row,) = why.taxonomy.tree.rows(leaf)
         assert why.examples(leaf)["typical"][0]["distance"] == 0.0

@@ -15,6 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.explain import Explanation, explain
+from taxarbor.taxonomy._edit_taxonomy import drop_rows
+from tests.explain.conftest import describe, steps_of_row
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,7 @@ def frame(X, animals):
 
 def assert_same(one, other):
     """Compare explanations, to the bit."""
-    assert one.to_dict() == other.to_dict()
+    assert describe(one) == describe(other)
     assert one.row_names == other.row_names
     assert one.names == other.names
     pd.testing.assert_frame_equal(one.rows(), other.rows())
@@ -45,22 +47,19 @@ def test_the_number_of_threads_does_not_matter(X):
 
 
 def test_arrays_of_every_kind(model, X):
-    numbered = [str(j) for j in range(X.shape[1])]
     labels = from_labels(np.arange(len(X)) % 5)
     for convert in (
         np.asfortranarray,
         np.ndarray.tolist,
-        pd.DataFrame,  # whose columns are called 0, 1, ...
+        pd.DataFrame,  # whose columns have no names
         sparse.csr_array,
         sparse.csr_matrix,
         sparse.csc_array,
         sparse.coo_array,
     ):
         for given in (model.taxonomy_, labels):
-            names = numbered if convert is pd.DataFrame else None
-            one = explain(given, X, feature_names=names)
-            other = explain(given, convert(X))
-            assert other.taxonomy.feature_names == one.taxonomy.feature_names
+            one, other = explain(given, X), explain(given, convert(X))
+            assert other.taxonomy.feature_names is None
             np.testing.assert_array_equal(one.taxonomy.is_boolean, other.taxonomy.is_boolean)
             assert one.names == other.names
             np.testing.assert_allclose(one.least_margins, other.least_margins, atol=1e-9)
@@ -84,7 +83,8 @@ def test_numbers_of_every_kind(X):
 
 
 def test_frames_name_rows_and_columns(model, X, frame, animals):
-    named = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
+    taxonomy = model.taxonomy_.rename_features(animals.feature_names)
+    named = explain(taxonomy, X, row_names=animals.names)
     fitted = Taxarbor(6, random_state=0).fit(frame)
     polars = pl.DataFrame(X, schema=list(animals.feature_names))
     for why in (
@@ -99,18 +99,12 @@ def test_frames_name_rows_and_columns(model, X, frame, animals):
     for index in (range(1000, 1206), pd.date_range("2020", periods=206)):  # no names
         assert explain(model, frame.set_axis(index)).row_names is None
     text = frame.set_axis([str(n) for n in range(len(frame))])
-    assert explain(model, text).row("17")["row"] == 17
+    assert explain(model, text).find_row("17") == 17
     categories = frame.set_axis(pd.Categorical(frame.index))
     assert explain(model, categories).row_names == tuple(frame.index)
-    # Names given come first.
-    rows, columns = [f"r{n}" for n in range(206)], [f"c{n}" for n in range(85)]
-    for data in (X, frame):
-        why = explain(fitted, data, row_names=rows, feature_names=columns)
-        assert why.row_names == tuple(rows)
-        assert why.taxonomy.feature_names == tuple(columns)
-        assert set(why.features()["feature"]) <= set(columns)
-    assert fitted.taxonomy_.feature_names == tuple(frame.columns)
-    assert explain(fitted, X, row_names=range(206)).row("12")["row"] == 12
+    rows = [f"r{n}" for n in range(206)]
+    assert explain(fitted, frame, row_names=rows).row_names == tuple(rows)
+    assert explain(fitted, X, row_names=range(206)).find_row("12") == 12
 
 
 def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
@@ -147,12 +141,11 @@ def test_columns_of_another_frame(frame, X):
 
 
 def test_there_must_be_a_name_for_each(model, X):
-    for kind, n_expected in (("row", 206), ("feature", 85)):
-        for n_names in (0, n_expected - 1, n_expected + 1):
-            with pytest.raises(ValueError, match=f"{n_names} {kind} names for {n_expected}"):
-                explain(model, X, **{f"{kind}_names": ["a"] * n_names})
-        with pytest.raises(TypeError, match=f"{kind}_names"):
-            explain(model, X, **{f"{kind}_names": "a" * 85})
+    for n_names in (0, 205, 207):
+        with pytest.raises(ValueError, match=f"{n_names} row names for 206"):
+            explain(model, X, row_names=["a"] * n_names)
+    with pytest.raises(TypeError, match="row_names"):
+        explain(model, X, row_names="a" * 206)
     for classes in (["a", "b"], [None] * 206):
         with pytest.raises(ValueError, match="206 rows"):
             explain(model, X, classes=classes)
@@ -179,53 +172,70 @@ def test_columns_that_do_not_vary_are_no_reason(X):
     for given in (Taxarbor(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
         why = explain(given, wide)
         assert not why.taxonomy.is_boolean[-3:].any()
-        assert not set(why.features()["column"]) & {85, 86, 87}
-        distinctive = [
-            feature["column"] for feature in why.distinctive_features(1, wide.shape[1])
-        ]
-        assert distinctive
-        assert not set(distinctive) & {85, 86, 87}
+        for features in (why.deciding_features(1), why.distinctive_features(1, 88)):
+            columns = {feature["column"] for feature in features}
+            assert columns
+            assert not columns & {85, 86, 87}
 
 
 def test_rows_that_are_equal(X, check_json):
     why = explain(from_labels([0, 1, 0, 1, 2]), np.ones((5, 3)))
-    check_json(why.to_dict())
+    check_json(describe(why))
     assert why.names == ("all rows", "node 1", "node 2", "node 3")
-    assert (why.margins[0] == 0.0).all()
-    assert why.units[0] == 1.0
-    check_json(why.row(4))
-    assert why.row(4)["steps"][0]["contributions"] == []
+    assert (why.margins.values[0] == 0.0).all()
+    assert why.margins.units[0] == 1.0
     assert why.rows()["why"].tolist() == [""] * 5
-    assert len(why.features()) == 0
+    assert why.deciding_features(1) == []
     doubled = np.vstack([X, X])
     why = explain(Taxarbor(5, random_state=0).fit(doubled), doubled)
     for row in range(0, 206, 10):
-        one, other = why.row(row), why.row(row + 206)
-        assert (one["leaf"], one["steps"]) == (other["leaf"], other["steps"])
+        one, other = (steps_of_row(why, n) for n in (row, row + 206))
+        assert [step["why"] for step in one] == [step["why"] for step in other]
 
 
 def test_one_row_and_one_column(check_json):
     why = explain(from_labels(["a"]), [[2.0]])
-    check_json(why.to_dict())
-    assert why.row(0)["steps"] == []
+    check_json(describe(why))
+    assert steps_of_row(why, 0) == []
     typical = [{"row": 0, "name": "row 0", "distance": 0.0}]
     assert why.examples(0) == {"typical": typical, "extreme": [], "borderline": []}
     assert why.distinctive_features(0) == why.deciding_features(0) == []
     two = explain(from_labels(["a", "b"]), [[2.0], [5.0]])
     assert two.names == ("all rows", "x0 at most 3.5", "x0 above 3.5")
-    assert two.margins[0].tolist() == [1.0, 1.0]
+    assert two.margins.values[0].tolist() == [1.0, 1.0]
 
 
 def test_hostile_names_are_kept_and_shown_on_one_line(X, model, check_json):
     hostile = [f"<b>{j}</b>\n\x00\u202e" for j in range(85)]
-    why = explain(model, X, row_names=["\n"] * 206, feature_names=hostile)
-    check_json(why.to_dict())
+    why = explain(model.taxonomy_.rename_features(hostile), X, row_names=["\n"] * 206)
+    check_json(describe(why))
     assert all(name.isprintable() for name in why.names)
     assert all(text.isprintable() for text in why.rows()["why"])
-    assert set(why.features()["feature"]) <= set(hostile)
+    assert why.deciding_features(1)[0]["feature"] in hostile
 
 
-# Other rows than the tree's
+# Rows elsewhere, and other rows than the tree's
+
+
+def test_a_tree_of_counts_gets_its_rows(model, X):
+    counts = drop_rows(model.taxonomy_)
+    assert_same(explain(counts, X), explain(model, X))
+    with pytest.raises(ValueError, match="X has 10 rows"):
+        explain(counts, X[:10])
+    sample = X[::2]
+    attached = counts.attach(sample)
+    assert explain(attached, sample).taxonomy.tree.sizes[0] == len(sample)
+
+
+def test_rows_outside_memory_are_refused(model, X, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    array = pytest.importorskip("dask.array")
+    for given in (tmp_path / "x.npy", "nowhere.npy", array.from_array(X)):
+        for taxonomy in (model, drop_rows(model.taxonomy_)):
+            with pytest.raises(TypeError, match=r"^X must be rows in memory.*attach\(sample\)"):
+                explain(taxonomy, given)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert_same(explain(model, mapped), explain(model, X))
 
 
 def test_rows_in_other_units_are_refused(X):
@@ -265,13 +275,12 @@ def test_noise_has_no_path_and_weights_may_shift_means():
     X = np.concatenate([np.asarray(planted.X), far])
     model = Taxarbor(4, noise=0.05, random_state=0).fit(X)
     why, noise = explain(model, X), model.taxonomy_.tree.noise.tolist()
-    values = why.row(noise[0])
-    assert (values["leaf"], values["cluster"], values["steps"]) == (None, -1, [])
+    assert steps_of_row(why, noise[0]) == []
     assert set(why.rows()["row"]) == set(range(200)) - set(noise)
     assert set(why.place(X)["row"]) == set(np.flatnonzero(model.predict(X) >= 0).tolist())
     weights = np.random.default_rng(1).uniform(0.0, 5.0, 200)
     heavy = Taxarbor(4, random_state=0).fit(X, sample_weight=weights)
-    assert explain(heavy, X).row(3)["cluster"] == heavy.labels_[3]
+    np.testing.assert_array_equal(explain(heavy, X).taxonomy.tree.labels, heavy.labels_)
     with pytest.raises(ValueError, match="X does not hold the rows"):
         explain(heavy, X + X.std(axis=0))
 

@@ -13,9 +13,8 @@ from scipy import sparse
 from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
+from tests.explain.conftest import describe, steps_of_row
 
-FEATURES = ["node", "name", "parent", "feature", "column", "words", "direction"]
-FEATURES += ["share", "weight", "mean", "rest_mean", "missing"]
 NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "decided_by", "n_features"]
 NODES += ["note", "missing", "features", "distinctive_features"]
 EXAMPLES = ["typical", "extreme", "borderline"]
@@ -33,7 +32,7 @@ def margins_on_path(steps_of):
         place = tree.rows(0).tolist().index(row)
         deciders = {tree.decided_by(above) for above in tree.path(node)[:-1]}
         ruled = [above for above, _ in steps_of(tree, leaf) if above in deciders]
-        return [why.margins[above][place - tree.start[above]] for above in ruled]
+        return [why.margins.values[above][place - tree.start[above]] for above in ruled]
 
     return find
 
@@ -44,12 +43,12 @@ def margins_on_path(steps_of):
 def test_nodes_as_plain_values(cases, check_json):
     for case in cases.values():
         why, tree = case.why, case.tree
-        document = why.to_dict()
-        check_json(document)
-        assert [values["node"] for values in document["nodes"]] == list(range(tree.n_nodes))
-        for node, values in enumerate(document["nodes"]):
-            assert values == why.node(node) == why.node(np.int64(node))
+        nodes = describe(why)
+        check_json(nodes)
+        for node, values in enumerate(nodes):
+            assert values == why.node(np.int64(node))
             expected = {
+                "node": node,
                 "name": why.names[node], "parent": tree.parent(node), "note": tree.notes[node],
                 "depth": tree.depth[node], "n_rows": len(tree.rows(node)),
                 "children": [*tree.children(node)], "decided_by": tree.decided_by(node),
@@ -60,8 +59,6 @@ def test_nodes_as_plain_values(cases, check_json):
             if tree.is_leaf(node):
                 assert (tree.labels[tree.rows(node)] == values["cluster"]).all()
             assert "classes" not in values
-        few = why.to_dict(n_top=2, n_examples=1)["nodes"]
-        assert few == [why.node(n, n_top=2, n_examples=1) for n in range(tree.n_nodes)]
 
 
 def test_deciding_features(cases):
@@ -93,8 +90,8 @@ def test_examples_are_the_deepest_and_the_nearest_to_the_border(cases, margins_o
             rows = tree.rows(node).tolist()
             on_path = {row: margins_on_path(why, row, node) for row in rows}
             least = {row: min(margins) for row, margins in on_path.items() if margins}
-            if why.margins[node] is not None:
-                border = dict(zip(rows, why.margins[node].tolist(), strict=True))
+            if why.margins.values[node] is not None:
+                border = dict(zip(rows, why.margins.values[node].tolist(), strict=True))
             else:
                 border = {row: margins[-1] for row, margins in on_path.items() if margins}
             for n_examples in (0, 1, 4, 10_000):
@@ -135,7 +132,7 @@ def test_margins_within_an_ancestor(cases):
                     np.array([tree.start[node], tree.stop[node]]) - tree.start[decider]
                 )
                 found = why.margins_within(above, node)
-                np.testing.assert_array_equal(found, why.margins[decider][start:stop])
+                np.testing.assert_array_equal(found, why.margins.values[decider][start:stop])
             for other in set(some) - set(path[:-1]):
                 with pytest.raises(ValueError, match="not an ancestor"):
                     why.margins_within(other, node)
@@ -159,9 +156,9 @@ def test_classes_are_counted(model, X, animals, check_json):
     sizes = [kinds.count(name) for name in why.classes.names]
     assert sizes == sorted(sizes, reverse=True)
     assert [why.classes.names[code] for code in why.classes.codes] == kinds
-    document, frame, tree = why.to_dict(), why.nodes(), why.taxonomy.tree
-    check_json(document)
-    for node, values in enumerate(document["nodes"]):
+    nodes, frame, tree = describe(why), why.nodes(), why.taxonomy.tree
+    check_json(nodes)
+    for node, values in enumerate(nodes):
         inside = [kinds[row] for row in tree.rows(node)]
         assert values["classes"] == {name: inside.count(name) for name in set(inside)}
         counts = list(values["classes"].values())
@@ -180,46 +177,39 @@ def test_classes_are_counted(model, X, animals, check_json):
 # Rows
 
 
-def test_rows_as_plain_values_and_as_a_frame(cases, margins_on_path, check_json):
+def test_the_frame_of_rows(cases, margins_on_path):
     for case in cases.values():
         why, tree = case.why, case.tree
         frame = why.rows()
         assert set(frame["row"]) == (set(range(tree.n_rows)) if tree.n_leaves > 1 else set())
         for row in range(0, tree.n_rows, 5):
-            values, lines = why.row(row), frame[frame["row"] == row]
-            check_json(values)
+            lines = frame[frame["row"] == row]
+            assert steps_of_row(why, row) == lines.to_dict("records")
             leaf = int(tree.leaves[tree.labels[row]])
-            cluster = int(tree.labels[row])
-            expected = {"row": row, "name": None, "leaf": leaf, "cluster": cluster}
-            assert expected.items() <= values.items()
-            steps = values["steps"]
-            assert [step["margin"] for step in steps] == margins_on_path(why, row, leaf)
+            assert lines["margin"].tolist() == margins_on_path(why, row, leaf)
             for kind in ("node", "child"):
-                names = [why.names[step[kind]] for step in steps]
-                assert names == [step[f"{kind}_name"] for step in steps]
-            assert lines["step"].tolist() == list(range(1, len(steps) + 1))
-            assert lines["row_name"].tolist() == [f"row {row}"] * len(steps)
-            for column in STEPS[3:]:
-                assert lines[column].tolist() == [step[column] for step in steps]
+                names = [why.names[node] for node in lines[kind]]
+                assert names == lines[f"{kind}_name"].tolist()
+            assert lines["step"].tolist() == list(range(1, len(lines) + 1))
+            assert lines["row_name"].tolist() == [f"row {row}"] * len(lines)
 
 
 def test_rows_by_name_and_by_number(named, animals):
     for row in (0, 7, 205):
-        values = named.row(animals.names[row])
-        assert values == named.row(row) == named.row(np.int64(row))
-        assert values["name"] == animals.names[row]
+        found = [named.find_row(one) for one in (row, np.int64(row), animals.names[row])]
+        assert found == [row] * 3
         assert named.rows(animals.names[row]).equals(named.rows([row]))
         assert named.rows(row).equals(named.rows([row]))
     frame = named.rows(["otter", 3, "otter", "otter"])
     otter = animals.names.index("otter")
     assert frame["row"].drop_duplicates().tolist() == [otter, 3]
     assert set(frame["row_name"]) == {"otter", animals.names[3]}
-    steps = list(range(1, len(named.row("otter")["steps"]) + 1))
+    steps = [step["step"] for step in steps_of_row(named, "otter")]
     assert frame["step"][frame["row"] == otter].tolist() == 3 * steps
 
 
 def test_rows_that_are_not_there(named, cases, model, X, animals):
-    for ask in (named.row, lambda row: named.rows([row])):
+    for ask in (named.find_row, lambda row: named.rows([row])):
         for row in (-1, 206, 10**9):
             with pytest.raises(IndexError):
                 ask(row)
@@ -229,18 +219,18 @@ def test_rows_that_are_not_there(named, cases, model, X, animals):
     for name in ("unicorn", "", "Otter", "0"):
         for why in (named, cases["model"].why):
             with pytest.raises(KeyError):
-                why.row(name)
+                why.find_row(name)
     for mask in ([True, False], np.array([True, False]), True, np.True_):
         with pytest.raises(TypeError):
             named.rows(mask)
     names = list(animals.names)
     names[5] = names[9] = "twin"
     why = explain(model, X, row_names=names)
-    for ask in (lambda: why.row("twin"), lambda: why.rows(["twin"])):
+    for ask in (lambda: why.find_row("twin"), lambda: why.rows(["twin"])):
         with pytest.raises(KeyError, match="2 rows"):
             ask()
-    assert why.row(5)["name"] == why.row(9)["name"] == "twin"
-    assert why.row(names[6])["row"] == 6
+    assert why.row_name(5) == why.row_name(9) == "twin"
+    assert why.find_row(names[6]) == 6
 
 
 # Frames
@@ -253,16 +243,8 @@ def test_frames_have_their_columns_and_need_pandas(cases, named, monkeypatch):
         for frame in (why.rows([]), why.rows([1]), why.rows(iter([0, 1]))):
             assert frame.columns.tolist() == STEPS
         assert len(why.rows([])) == 0
-        lines = [
-            (node, why.names[node], case.tree.parent(node), *feature.values())
-            for node in range(1, case.tree.n_nodes)
-            for feature in why.deciding_features(node)
-        ]
-        frame = why.features()
-        assert frame.columns.tolist() == FEATURES
-        assert list(frame.itertuples(index=False, name=None)) == lines
     monkeypatch.setitem(sys.modules, "pandas", None)
-    for ask in (named.features, named.nodes, named.rows):
+    for ask in (named.nodes, named.rows):
         with pytest.raises(ImportError, match="pandas"):
             ask()
 
@@ -338,20 +320,18 @@ def test_new_rows_must_have_the_columns_of_the_old(named, X, animals):
     names = [f"f{n}" for n in range(X.shape[1])]
     frame = pd.DataFrame(X, columns=names, index=[f"row of {n}" for n in range(len(X))])
     model = Taxarbor(4, random_state=0).fit(frame)
-    why = explain(model, frame, feature_names=[name.upper() for name in names])
+    why = explain(model, frame)
     placed = why.place(frame[:3])
     assert placed["row_name"].unique().tolist() == ["row of 0", "row of 1", "row of 2"]
-    assert "F" in placed["why"][0]
+    assert "f" in placed["why"][0]
     with pytest.raises(ValueError, match="columns of X"):
         why.place(pd.DataFrame(X))
-    # A tree grown on an array has no names: others than those given are let pass.
+    # A tree grown on an array has the names that it was given since.
     frame = pd.DataFrame(X[:4], columns=animals.feature_names)
-    with pytest.raises(ValueError, match="columns of X"):
-        named.place(frame[frame.columns[::-1]])
     pd.testing.assert_frame_equal(named.place(frame), named.place(X[:4]))
-    pd.testing.assert_frame_equal(
-        named.place(frame.rename(columns=str.upper)), named.place(X[:4])
-    )
+    for other in (frame[frame.columns[::-1]], frame.rename(columns=str.upper)):
+        with pytest.raises(ValueError, match="columns of X"):
+            named.place(other)
 
 
 # The value itself
@@ -362,15 +342,15 @@ def test_it_is_frozen_and_asking_changes_nothing(named, X):
     with pytest.raises(AttributeError):
         named.names = ()
     again = pickle.loads(pickle.dumps(named))
-    assert again.to_dict() == copy.copy(named).to_dict() == named.to_dict()
-    assert again.row("otter") == named.row("otter")
+    assert describe(again) == describe(copy.copy(named)) == describe(named)
+    assert again.rows("otter").equals(named.rows("otter"))
     X = X.copy()
     before, taxonomy = X.tobytes(), Taxarbor(4, random_state=0).fit(X).taxonomy_
     text, why = str(taxonomy), explain(taxonomy, X)
-    first = why.to_dict()
+    first = describe(why)
     why.rows()
     why.place(X)
-    assert why.to_dict() == first
+    assert describe(why) == first
     assert (X.tobytes(), str(taxonomy)) == (before, text)
 
 
@@ -388,8 +368,7 @@ def test_deep_trees_take_no_time_by_the_cube_of_their_depth(check_json):
     assert found[deepest - 1] == []  # a single row is not deeper than others
     assert why.least_margins[tree.rows(0).tolist().index(0)] == min(above)
     check_json(why.node(tree.n_nodes - 1))
-    check_json(why.row(0))
-    assert len(why.row(0)["steps"]) == n_rows - 1
+    assert len(why.rows(0)) == n_rows - 1
 
 
 def test_means_of_the_rest_lose_no_digits():

@@ -9,9 +9,10 @@ from scipy import sparse
 from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
+from tests.explain.conftest import steps_of_row
 
 N_NAMED = 3
-"""Contributions that a step has, at most."""
+"""Features that a step names, at most."""
 
 
 def best_scores(tree, node, x):
@@ -32,7 +33,7 @@ def least_margins(why):
     """Return the least margin on the path of each row."""
     tree = why.taxonomy.tree
     least = np.full(tree.n_rows, np.inf)
-    for node, margins in enumerate(why.margins):
+    for node, margins in enumerate(why.margins.values):
         if margins is not None:
             rows = tree.rows(node)
             least[rows] = np.minimum(least[rows], margins)
@@ -46,16 +47,18 @@ def test_margins_are_between_the_best_scores(cases, steps_of):
         for row in tree.rows(0).tolist():
             for node, child in steps_of(tree, tree.leaves[tree.labels[row]]):
                 expected[node].append(margin_of(tree, node, child, case.dense[row]))
-        for node, margins in enumerate(why.margins):
+        for node, margins in enumerate(why.margins.values):
             if tree.rules[node] is None:
                 assert margins is None
-                assert why.units[node] == 1.0
+                assert why.margins.units[node] == 1.0
                 continue
-            found = margins * why.units[node]
+            found = margins * why.margins.units[node]
             np.testing.assert_allclose(found, expected[node], atol=case.tolerance)
             # The median margin is one, unless most are zero.
             median = np.median(np.abs(margins))
-            assert median == pytest.approx(1.0) or (median == 0.0 and why.units[node] == 1.0)
+            assert median == pytest.approx(1.0) or (
+                median == 0.0 and why.margins.units[node] == 1.0
+            )
 
 
 def test_trees_without_rules_have_margins_by_the_nearest_mean(cases):
@@ -64,7 +67,7 @@ def test_trees_without_rules_have_margins_by_the_nearest_mean(cases):
         tree = case.tree
         assert case.given.tree.rules == (None,) * tree.n_nodes
         assert not case.why.has_rules
-        for node, margins in enumerate(case.why.margins):
+        for node, margins in enumerate(case.why.margins.values):
             for child in tree.children(node):
                 rows, others = tree.rows(child), set(tree.children(node)) - {child}
                 far = {
@@ -75,7 +78,7 @@ def test_trees_without_rules_have_margins_by_the_nearest_mean(cases):
                 }
                 rest = np.min([far[c] for c in others], axis=0)
                 start = tree.start[child] - tree.start[node]
-                found = margins[start : start + len(rows)] * case.why.units[node]
+                found = margins[start : start + len(rows)] * case.why.margins.units[node]
                 np.testing.assert_allclose(found, (rest - far[child]) / 2, atol=1e-9)
 
 
@@ -97,7 +100,7 @@ def test_units_of_columns_do_not_matter(X, model):
     taxonomy = model.taxonomy_
     scale, mean = np.logspace(-3, 3, X.shape[1]), np.linspace(-9.0, 9.0, X.shape[1])
     one, other = explain(taxonomy, X), explain(taxonomy.unscale(mean, scale), X * scale + mean)
-    for margins, same in zip(one.margins, other.margins, strict=True):
+    for margins, same in zip(one.margins.values, other.margins.values, strict=True):
         assert (margins is None) == (same is None)
         if margins is not None:
             np.testing.assert_allclose(margins, same, atol=1e-8)
@@ -110,13 +113,12 @@ def test_blocks_of_rows_do_not_matter():
     taxonomy = from_labels(np.arange(4000) % 3)
     why = explain(taxonomy, X)
     rows = taxonomy.tree.rows(0)[::500]
-    found = {row["row"]: row for row in map(why.row, rows.tolist())}
-    for row, values in found.items():
-        (step,) = values["steps"]
+    for row in rows.tolist():
+        (step,) = steps_of_row(why, row)
         expected = margin_of(why.taxonomy.tree, 0, step["child"], X[row])
-        assert step["margin"] * why.units[0] == pytest.approx(expected)
+        assert step["margin"] * why.margins.units[0] == pytest.approx(expected)
     csr = explain(taxonomy, sparse.csr_array(X))
-    np.testing.assert_allclose(csr.margins[0], why.margins[0], atol=1e-9)
+    np.testing.assert_allclose(csr.margins.values[0], why.margins.values[0], atol=1e-9)
     assert csr.examples(1)["typical"] == why.examples(1)["typical"]
 
 
@@ -135,10 +137,22 @@ def test_margins_of_any_division(data):
         for row in tree.rows(child)
     ]
     if expected:
-        np.testing.assert_allclose(why.margins[0] * why.units[0], expected, atol=1e-12)
+        np.testing.assert_allclose(
+            why.margins.values[0] * why.margins.units[0], expected, atol=1e-12
+        )
 
 
 # Steps
+
+
+def split_why(why, step):
+    """Return the features that a step names, their values, and whether they are against it."""
+    names = why.taxonomy.feature_names or [f"x{j}" for j in range(why.taxonomy.n_features)]
+    parts = [one.partition(" = ") for one in step["why"].split("; ") if one]
+    return [
+        (names.index(name), text.removesuffix(" (against)"), text.endswith(" (against)"))
+        for name, _, text in parts
+    ]
 
 
 def test_steps_are_the_rules_on_the_path(cases, steps_of):
@@ -146,7 +160,7 @@ def test_steps_are_the_rules_on_the_path(cases, steps_of):
         why, tree = case.why, case.tree
         for row in range(0, tree.n_rows, 7):
             leaf = tree.leaves[tree.labels[row]]
-            steps = why.row(row)["steps"]
+            steps = steps_of_row(why, row)
             assert [(step["node"], step["child"]) for step in steps] == steps_of(tree, leaf)
             for step in steps:
                 margins = why.margins_within(step["node"], step["child"])
@@ -159,7 +173,7 @@ def test_contributions_are_parts_of_the_difference_of_scores(cases):
     for case in cases.values():
         tree, means = case.tree, case.means.astype(float)
         for row in range(0, tree.n_rows, 11):
-            for step in case.why.row(row)["steps"]:
+            for step in steps_of_row(case.why, row):
                 rule, frontier = tree.rules[step["node"]], tree.frontier(step["node"])
                 x, W = case.dense[row], rule.weights.astype(float)
                 scores = W @ (x - rule.center) + rule.offsets
@@ -175,23 +189,16 @@ def test_contributions_are_parts_of_the_difference_of_scores(cases):
                 if len(W) == 2 and np.count_nonzero(gaps) == 1:  # it divides at its threshold
                     middle = rule.center - shift / np.where(gaps, gaps, 1.0)
                 parts = gaps * (x - middle)
-                total, found = np.abs(parts).sum(), step["contributions"]
+                found = split_why(case.why, step)
                 largest = np.sort(np.abs(parts))[::-1][:N_NAMED]
-                sizes = [abs(part["strength"]) * total for part in found]
+                sizes = [abs(parts[j]) for j, _, _ in found]
                 assert sizes == pytest.approx(largest[largest > 0.0], abs=case.tolerance)
-                for part in found:
-                    j, name = part["feature"], part["name"]
-                    expected = parts[j] / total
-                    assert part["strength"] == pytest.approx(expected, abs=case.tolerance)
-                    assert part["value"] == x[j]
-                    assert (part["mean"], part["other_mean"]) == (
-                        means[step["child"], j], means[rival, j]
-                    )  # fmt: skip
-                    side = " (against)" if part["strength"] < 0 else ""
-                    assert any(
-                        text.startswith(f"{name} = ") and text.endswith(side)
-                        for text in step["why"].split("; ")
-                    )
+                for j, value, is_against in found:
+                    assert is_against == (parts[j] < 0.0)
+                    if value in ("yes", "no"):
+                        assert x[j] == (value == "yes")
+                    else:
+                        assert float(value.replace(",", "")) == pytest.approx(x[j], rel=1e-3)
 
 
 def test_of_equal_contributions_the_first_columns_are_named():
@@ -201,11 +208,9 @@ def test_of_equal_contributions_the_first_columns_are_named():
         X = np.repeat([[0.0], [1.0]], 10, axis=0) + noise
         X[0, -1] -= 0.5
         why = explain(from_labels(np.arange(20) // 10), X)
-        found = [
-            [part["feature"] for part in why.row(row)["steps"][0]["contributions"]]
-            for row in (0, 5)
-        ]
-        assert found == [[n_columns - 1, 0, 1], [0, 1, 2]]
+        found = [split_why(why, steps_of_row(why, row)[0]) for row in (0, 5)]
+        features = [[feature for feature, _, _ in parts] for parts in found]
+        assert features == [[n_columns - 1, 0, 1], [0, 1, 2]]
 
 
 def test_sparse_rows_have_the_contributions_of_dense_ones():
@@ -216,12 +221,7 @@ def test_sparse_rows_have_the_contributions_of_dense_ones():
     X.eliminate_zeros()
     taxonomy = from_labels(rng.integers(0, 3, size=60))
     one, other = explain(taxonomy, X), explain(taxonomy, X.toarray())
-    for row in range(60):
-        (step,), (same,) = one.row(row)["steps"], other.row(row)["steps"]
-        assert step["why"] == same["why"]
-        strengths = [[part["strength"] for part in s["contributions"]] for s in (step, same)]
-        assert len(strengths[0]) == N_NAMED
-        assert strengths[0] == pytest.approx(strengths[1], rel=1e-9)
+    assert one.rows()["why"].tolist() == other.rows()["why"].tolist()
 
 
 def test_a_feature_that_decides_alone_is_never_against():

@@ -123,7 +123,7 @@ def fit(
     columns are left out, and a note says why.
     """
     from taxarbor.cli import _output as write
-    from taxarbor.cli._input import DataFile
+    from taxarbor.cli._input import DataFile, in_memory
     from taxarbor.cli._terminal import summarize
     from taxarbor.metrics import tree_scores
     from taxarbor.report import report as write_report
@@ -159,11 +159,9 @@ def fit(
         write.write_labels(labels, fitted.labels, table, force=force)
     if page is not None:
         write.check_new(page, force=force)
-        title, names = name or "A taxonomy", table.row_names
+        title, names, X = name or "A taxonomy", table.row_names, in_memory(table)
         with shell.collect_notes(notes):
-            write_report(
-                taxonomy, fitted.X, page, row_names=names, classes=table.labels, title=title
-            )
+            write_report(taxonomy, X, page, row_names=names, classes=table.labels, title=title)
         if show and not write.open_in_browser(page):
             notes.append(f"no browser found: open {page} in one")
     dropped = [{"column": column, "reason": reason} for column, reason in fitted.dropped]

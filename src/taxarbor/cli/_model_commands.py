@@ -193,14 +193,14 @@ def report(
     With --label-column, scores against the known classes are printed as well.
     """
     from taxarbor.cli import _output as write
-    from taxarbor.cli._input import DataFile, load_model, read_rows
+    from taxarbor.cli._input import DataFile, in_memory, load_model, read_rows
     from taxarbor.cli._terminal import print_scores
     from taxarbor.metrics import tree_scores
     from taxarbor.report import report as write_report
 
     write.check_outputs((output,), (model, data), force=force)
     taxonomy = load_model(model)
-    table = read_rows(taxonomy, file := DataFile(data, format, id_column, label_column))
+    table = read_rows(taxonomy, DataFile(data, format, id_column, label_column))
     if taxonomy.feature_names is None and table.feature_names is not None:
         taxonomy = taxonomy.rename_features(table.feature_names)
     notes, scores = [*table.notes], None
@@ -208,7 +208,7 @@ def report(
     with shell.collect_notes(notes):
         write_report(
             taxonomy,
-            file.cells(table),
+            in_memory(table),
             output,
             row_names=table.row_names,
             classes=table.labels,
@@ -255,27 +255,23 @@ def explain(
     if str(data) == str(new) == "-":
         raise InputError("only one of DATA and --new can be standard input")
     taxonomy = read.load_model(model)
-    table = read.read_rows(
-        taxonomy, file := read.DataFile(data, format, id_column, label_column)
-    )
-    notes = [*table.notes]
+    table = read.read_rows(taxonomy, read.DataFile(data, format, id_column, label_column))
+    if taxonomy.feature_names is None and table.feature_names is not None:
+        taxonomy = taxonomy.rename_features(table.feature_names)
+    X, notes = read.in_memory(table), [*table.notes]
     with shell.collect_notes(notes):
-        explanation = explain_rows(
-            taxonomy,
-            file.cells(table),
-            feature_names=taxonomy.feature_names or table.feature_names,
-            row_names=table.row_names,
-            classes=table.labels,
-        )
-    notes += explanation.notes
+        explanation = explain_rows(taxonomy, X, row_names=table.row_names, classes=table.labels)
     document: dict[str, Any]
     if node is not None:
         document = explanation.node(_find_node(taxonomy, node), n_top=top, n_examples=top)
         show = partial(render.print_node, explanation, document)
     elif row is not None:
-        document = _explain_row(explanation, row)
-        notes += ["the row is noise"] if document["cluster"] < 0 else []
-        steps = explanation.rows(document["row"]).assign(cluster=f"c{document['cluster']}")
+        number = _find_row(explanation, row)
+        cluster = int(explanation.taxonomy.tree.labels[number])
+        steps = explanation.rows(number).assign(cluster=f"c{cluster}")
+        notes += ["the row is noise"] if cluster < 0 else []
+        document = {"row": number, "name": explanation.row_name(number), "cluster": cluster}
+        document["steps"] = steps.to_dict("records")
         show = partial(render.print_steps, steps)
     elif new is not None:
         labels, steps, more = _explain_new_rows(explanation, new, id_column)
@@ -283,7 +279,8 @@ def explain(
         document = {"labels": labels, "steps": steps.to_dict("records")}
         show = partial(render.print_steps, steps)
     else:
-        document = {"nodes": explanation.to_dict(n_top=top, n_examples=top)["nodes"]}
+        nodes = range(taxonomy.tree.n_nodes)
+        document = {"nodes": [explanation.node(n, n_top=top, n_examples=top) for n in nodes]}
         show = partial(render.print_nodes, explanation)
     shell.answer(document | {"notes": notes}, as_json, show)
 
@@ -294,7 +291,7 @@ def _explain_new_rows(
     """Return the clusters of new rows, the rules on their paths, and notes."""
     from taxarbor.cli import _input as read
 
-    taxonomy = explanation.whole
+    taxonomy = explanation.taxonomy
     table = read.read_rows(taxonomy, read.DataFile(path, id_column=id_column))
     labels, _, notes = read.predict_rows(taxonomy, table, proba=False)
     steps = explanation.place(read.in_memory(table), table.row_names)
@@ -316,11 +313,11 @@ def _find_node(taxonomy: "Taxonomy", text: str) -> int:
     return names[text.lower()]
 
 
-def _explain_row(explanation: "Explanation", text: str) -> dict[str, Any]:
-    """Explain a row by its name, or by its number if no row has this name."""
+def _find_row(explanation: "Explanation", text: str) -> int:
+    """Return the number of a row by its name, or by its number if no row has this name."""
     is_number = text.isascii() and text.isdigit() and text not in (explanation.row_names or ())
     try:
-        return explanation.row(int(text) if is_number else text)
+        return explanation.find_row(int(text) if is_number else text)
     except (KeyError, IndexError) as error:
         raise InputError(str(error.args[0])) from error
 

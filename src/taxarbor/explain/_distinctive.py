@@ -8,6 +8,7 @@ have the same weight, so a word of one row in ten does not become distinctive of
 only because it is rare elsewhere.
 """
 
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
@@ -15,13 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._feature_table import (
-    FeatureTable,
-    blocks,
-    count_rows,
-    row_width,
-    weighted_quantiles,
-)
+from taxarbor.explain._feature_table import FeatureTable, blocks, row_width
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._reasons import category_of
 from taxarbor.taxonomy._text import phrase
@@ -49,17 +44,13 @@ class ColumnSummary:
 
     def __init__(self, taxonomy: Taxonomy, table: FeatureTable) -> None:
         tree, data = taxonomy.tree, table.data
-        assert table.rows is not None
-        self.taxonomy, self.table, self.is_boolean = taxonomy, table, taxonomy.is_boolean
+        self.taxonomy, self.table = taxonomy, table
         self._width = row_width(data) if table.missing is None else data.shape[1]
-        self.weights: Array = np.ones(tree.n_rows)
-        self.center: Array = table.rows.center  # imputed values included
-        if tree.n_noise or tree.weights is not None:
-            weights = self.weights if tree.weights is None else tree.weights
-            self.weights = np.where(tree.labels >= 0, weights, 0.0)
-            parts = blocks(tree.n_rows, self._width)
-            sums = sum(self.weights[part] @ data[part] for part in parts)
-            self.center = np.asarray(sums / self.weights.sum())
+        weights = np.ones(tree.n_rows) if tree.weights is None else tree.weights
+        self.weights: Array = np.where(tree.labels >= 0, weights, 0.0)
+        parts = blocks(tree.n_rows, self._width)
+        sums = sum(self.weights[part] @ data[part] for part in parts)
+        self.center: Array = np.asarray(sums / self.weights.sum())  # with imputed values
         self.counts, self.excess, self.squares = self._sums(np.arange(tree.n_rows))
         n_known = np.maximum(self.counts, np.finfo(float).tiny)
         variance = self.squares / n_known - np.square(self.excess / n_known)
@@ -109,13 +100,10 @@ class ColumnSummary:
 
     def _known(self, rows: Any, features: Any) -> tuple[Array, Array]:
         """Return some features of some rows, and what each value counts for."""
-        values, missing = (
-            self.table.values(rows, features),
-            self.table.is_missing(rows, features),
-        )
+        values = self.table.values(rows, features).astype(np.float64)
+        missing = self.table.is_missing(rows, features)
         weights = np.broadcast_to(self.weights[rows][:, None], values.shape)
-        weights = weights if missing is None else np.where(missing, 0.0, weights)
-        return values.astype(np.float64), weights
+        return values, weights if missing is None else np.where(missing, 0.0, weights)
 
     def _histogram(self, feature: int) -> tuple[Array, list[int]]:
         if feature not in self._histograms:
@@ -130,7 +118,7 @@ class ColumnSummary:
         """Return the line of one feature; of a category, that of its value."""
         taxonomy, all_mean = self.taxonomy, float(self.mean[feature])
         name = names[feature] if (names := taxonomy.feature_names) else f"x{feature}"
-        category = category_of(taxonomy, feature)
+        category, is_boolean = category_of(taxonomy, feature), taxonomy.is_boolean
         column, values = name, tuple[str, ...]()
         if category is not None:
             code = feature - category.first
@@ -142,7 +130,7 @@ class ColumnSummary:
             column, values = category.name, category.values[code : code + 1]
             name = f"{column} = {category.values[code]}"
         share = all_share = None
-        if self.is_boolean is not None and self.is_boolean[feature]:
+        if is_boolean is not None and is_boolean[feature]:
             share, all_share = counts[-1] / sum(counts), every[-1] / sum(every)
         reason = Reason(feature, column, effect, effect, have=share, categories=values)
         return {
@@ -231,8 +219,26 @@ def find_edges(values: Array, weights: Array) -> Array:
 
 
 def count_in_bins(values: Array, edges: Array, weights: Array) -> list[int]:
-    """Return the number of rows in each bin; the outer ones include the values beyond."""
+    """Return the number of rows in each bin; the outer ones include the values beyond.
+
+    Sums of weights are rounded: a positive one is at least 1.
+    """
     low, high = float(edges[0]), float(edges[-1])
     clipped = np.clip(values, low, high)
     sums = np.histogram(clipped, len(edges) - 1, (low, high), weights=weights)[0]
-    return list(count_rows(sums).tolist())
+    return [int(n) for n in np.maximum(np.rint(sums), sums > 0.0).tolist()]
+
+
+def weighted_quantiles(values: Array, weights: Array, q: float | Sequence[float]) -> Array:
+    """Return quantiles of values that count by weights; if all weights are 0, all count alike.
+
+    Where a quantile lies between two values, their mean, as of repeated values.
+    """
+    weights = weights if weights.any() else np.ones(len(weights))
+    order = np.argsort(values, kind="stable")
+    order = order[weights[order] > 0.0]
+    sums = np.cumsum(weights[order])
+    at = np.multiply(q, sums[-1])
+    low, high = (np.searchsorted(sums, at, side=side) for side in ("left", "right"))
+    mean: Array = (values[order[low]] + values[order[np.minimum(high, len(order) - 1)]]) / 2.0
+    return mean

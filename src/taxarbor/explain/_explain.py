@@ -1,43 +1,31 @@
-"""From a taxonomy and its rows, or a sample of them, to an explanation."""
+"""From a taxonomy and its rows to an explanation."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError, counted, warn_caller
+from taxarbor._errors import InputError, InputTypeError, warn_caller
 from taxarbor._number_text import format_number
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array
 from taxarbor.explain._distinctive import ColumnSummary
-from taxarbor.explain._explanation import N_REASONS, Explanation
-from taxarbor.explain._feature_table import (
-    Classes,
-    FeatureTable,
-    check_names,
-    column_labels,
-    index_labels,
-)
+from taxarbor.explain._explanation import Explanation
+from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
 from taxarbor.explain._margins import least_margins, measure_margins
 from taxarbor.sources import open_source
-from taxarbor.tables._encoding import FeatureRows
-from taxarbor.taxonomy import Reason, Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup
+from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._new_rows import add_means, expand
 from taxarbor.taxonomy._reasons import find_two_values
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.taxonomy._text import phrase
 from taxarbor.tree import LinearRule, Tree
 
-MIN_SAMPLE_ROWS, SAMPLE_ROWS_PER_LEAF = 100_000, 500
-"""Rows that are drawn: at least so many, and so many for each leaf."""
-SAMPLED = (
-    "Histograms with their means, examples and margins come from a sample of {:,} rows of "
-    "{:,}; sizes, rules and the means beside them are of all rows"
-)
 MAX_SHIFT = 1e-3
 """Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
+FIT_SAMPLE_ROWS = 100_000
+"""Rows up to which a tree is always found on all of them, not on a sample."""
 MAX_STANDARD_ERRORS = 6.0
 """That the mean of a sample, or of weighted rows, may differ by from that of the fit."""
 MIN_RELATIVE_SHARE = 0.3
@@ -51,7 +39,6 @@ def explain(
     X: ArrayLike,
     *,
     row_names: Sequence[str] | None = None,
-    feature_names: Sequence[str] | None = None,
     classes: ArrayLike | None = None,
 ) -> Explanation:
     """Explain why the rows of a taxonomy are where they are, and how clearly.
@@ -60,15 +47,13 @@ def explain(
     ----------
     model : fitted estimator or Taxonomy
         The taxonomy. One made from labels or merges alone is explained by nearest means.
-    X : array-like or CSR matrix of shape (n_rows, n_features), or rows not in memory
+        Features are called as it says, or else as the columns of a data frame; others can be
+        given by :meth:`~taxarbor.Taxonomy.rename_features`.
+    X : array-like, CSR matrix, data frame or AnnData of shape (n_rows, n_features)
         The rows that it was fitted to, in the same order; for a model of a table, that table.
-        Arrays are not copied: do not change them while you use the explanation. From more than
-        100,000 rows in a file, a memory map or a Dask collection, a sample is drawn.
+        They are in memory and not copied: do not change them while you use the explanation.
     row_names : sequence of str, optional
         Names of the rows; by default the index of a data frame, if it holds names.
-    feature_names : sequence of str, optional
-        Names of the columns; by default those of the taxonomy, or of a data frame. Those of a
-        table cannot be replaced.
     classes : array-like of shape (n_rows,), optional
         Known classes of the rows, to be counted in each node. Rows without one (None, NaN, NA
         or blank text) are counted as ``"(no label)"``.
@@ -76,8 +61,7 @@ def explain(
     Returns
     -------
     Explanation
-        Features, examples and margins of the nodes, and the paths of the rows. Where they come
-        from a sample, its ``notes`` say so.
+        Features, examples and margins of the nodes, and the paths of the rows.
 
     Raises
     ------
@@ -85,7 +69,8 @@ def explain(
         If ``X`` does not have the rows and features of the taxonomy, or there is not one name
         or class for each. Rows that were scaled before the fit must be scaled here, too.
     TypeError, sklearn.exceptions.NotFittedError
-        If there is no taxonomy, or it is within a pipeline: pass its last step.
+        If there is no taxonomy, or it is within a pipeline: pass its last step. If ``X`` is a
+        path or a Dask collection: attach a sample to the taxonomy, and explain that.
 
     Examples
     --------
@@ -93,82 +78,59 @@ def explain(
     >>> animals = load_animals()
     >>> X = animals.X / animals.X.max(axis=0)
     >>> model = Taxarbor(6, random_state=0).fit(X)
-    >>> why = explain(model, X, row_names=animals.names, feature_names=animals.feature_names)
-    >>> step = why.row("otter")["steps"][0]
-    >>> step["child_name"], step["margin"] > 0
-    ('warm_blooded', True)
+    >>> taxonomy = model.taxonomy_.rename_features(animals.feature_names)
+    >>> why = explain(taxonomy, X, row_names=animals.names)
+    >>> why.names[1], [example["name"] for example in why.examples(1, 2)["typical"]]
+    ('warm_blooded', ['dog', 'three-toed sloth'])
     """
     taxonomy = taxonomy_of(model)
-    n_rows, (X, sample) = taxonomy.tree.n_rows, draw_rows(taxonomy, X)
+    X = np.asarray(X) if isinstance(X, np.memmap) else X  # NumPy reads it like an array
+    if isinstance(X, str | os.PathLike) or not (source := open_source(X)).in_memory:
+        raise InputTypeError(
+            f"must be rows in memory, got {type(X).__name__}: draw a sample of the rows, and "
+            "pass it with taxonomy = model.taxonomy_.attach(sample)",
+            "X",
+        )
     rows = expand(X, taxonomy)
-    columns = taxonomy.feature_names
-    if taxonomy.encoding is None:
-        columns = column_labels(X) or columns
-        if rows.missing is not None:
-            raise InputError("X holds NaN, and the rows that the tree was grown on had none")
-    if sample is None:
-        check_n_rows(taxonomy.tree, rows.data.shape[0])
-        taxonomy = taxonomy if taxonomy.tree.has_rows else taxonomy.attach(X)
-    names = check_names("row", row_names, None if sample else index_labels(X), n_rows)
-    features = check_names("feature", feature_names, columns, rows.data.shape[1])
-    known = None if classes is None else Classes.of(classes, n_rows)
-    given = taxonomy if features is None else taxonomy.rename_features(features)
-    table, numbers = FeatureTable.of(given, rows), np.arange(n_rows)
-    if sample is None:
-        whole = taxonomy = complete(given, table)
-        weights: Array = np.ones(n_rows)
-    else:
-        whole, weights, numbers = given, sample.weights, sample.rows
-        taxonomy = complete(sample.take(given), table)
-        labels = index_labels(X) if names is None else [names[n] for n in numbers.tolist()]
-        names = None if labels is None else tuple(labels)
-        known = known and replace(known, codes=known.codes[numbers])
-    summary = ColumnSummary(taxonomy, table)
-    check_same_rows(given, summary)
+    if taxonomy.encoding is None and rows.missing is not None:
+        raise InputError("X holds NaN, and the rows that the tree was grown on had none")
+    if (n_rows := rows.data.shape[0]) != taxonomy.tree.n_rows:
+        raise InputError(
+            f"X has {n_rows:,} rows, but the tree was grown on {taxonomy.tree.n_rows:,}: pass "
+            "the same rows, in the same order"
+        )
+    taxonomy = taxonomy if taxonomy.tree.has_rows else taxonomy.attach(X)
+    if taxonomy.encoding is None and taxonomy.feature_names is None and source.names:
+        taxonomy = taxonomy.rename_features(source.names)
+    table, came_with_rules = FeatureTable.of(taxonomy, rows), has_rules(taxonomy.tree)
     assert table.rows is not None
-    margins, units = measure_margins(taxonomy.tree, table.rows, weights)
-    least = least_margins(taxonomy.tree, margins)
-    if sample is None and not isinstance(X, FeatureRows):
-        warn_of_order(given.tree, least)
-    reasons = [taxonomy.reasons(node, N_REASONS) for node in range(taxonomy.tree.n_nodes)]
-    notes = () if sample is None else (SAMPLED.format(len(numbers), n_rows),)
-    return Explanation(
-        taxonomy=taxonomy,
-        names=name_nodes(reasons),
-        row_names=names,
-        classes=known,
+    complete = add_what_is_missing(taxonomy, table)
+    summary = ColumnSummary(complete, table)
+    check_same_rows(taxonomy, summary)
+    margins = measure_margins(complete.tree, table.rows)
+    explanation = Explanation(
+        taxonomy=complete,
+        names=name_nodes(complete),
+        row_names=name_rows(row_names, X, n_rows),
+        classes=None if classes is None else Classes.of(classes, n_rows),
         margins=margins,
-        units=units,
-        whole=whole,
-        row_numbers=numbers,
-        weights=weights,
-        notes=notes,
-        has_rules=has_rules(given.tree),
-        _least=least,
-        _reasons=tuple(reasons),
-        _columns=columns,
+        has_rules=came_with_rules,
+        _least=least_margins(complete.tree, margins.values),
         _table=table,
         _summary=summary,
     )
+    share = float((explanation.least_margins >= 0.0).mean())
+    if came_with_rules and share < 0.5:
+        problem = f"the rules send only {share:.0%} of these rows where the tree has them"
+        warn_caller(f"{problem}: are they in the same order?", UserWarning)
+    return explanation
 
 
 def has_rules(tree: Tree) -> bool:
     return tree.n_leaves == 1 or any(rule is not None for rule in tree.rules)
 
 
-def name_nodes(reasons: Sequence[Sequence[Reason]]) -> tuple[str, ...]:
-    """Return a short name of each node: the features that lead there from its parent."""
-    names = ["all rows"]
-    for node, first in enumerate(reasons[1:], start=1):
-        named = [
-            r for r in first[:N_NAMED] if not r.share < MIN_RELATIVE_SHARE * first[0].share
-        ]
-        words = [phrase(reason, NAME_LENGTH) for reason in named]
-        names.append(", ".join(words) or f"node {node}")
-    return tuple(names)
-
-
-def complete(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
+def add_what_is_missing(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
     """Add means, two-valued features and nearest-mean rules, where there are none."""
     tree = taxonomy.tree
     if taxonomy.means is None:
@@ -185,59 +147,15 @@ def complete(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
     return taxonomy
 
 
-# Samples
-
-
-class Sample(NamedTuple):
-    """Rows that were drawn: their numbers, leaves, and how many rows each stands for."""
-
-    rows: IndexArray
-    labels: IndexArray
-    weights: Array
-
-    def take(self, taxonomy: Taxonomy) -> Taxonomy:
-        """Return a taxonomy with these rows only."""
-        taken = regroup(drop_rows(taxonomy), self.labels, self.weights)
-        if (stability := taxonomy.stability) is None:
-            return taken
-        return replace(taken, stability=replace(stability, rows=stability.rows[self.rows]))
-
-
-def draw_rows(taxonomy: Taxonomy, X: Any) -> tuple[Any, Sample | None]:
-    """Return rows in memory as they are, and a sample of others, if there are many."""
-    source, tree = None if isinstance(X, FeatureRows) else open_source(X), taxonomy.tree
-    if source is None or source.in_memory:
-        return X, None
-    drawn = source.sample(max(MIN_SAMPLE_ROWS, SAMPLE_ROWS_PER_LEAF * tree.n_leaves), seed=0)
-    check_n_rows(tree, drawn.n_rows)
-    if len(drawn.rows) == drawn.n_rows:
-        return drawn.table, None
-    labels = tree.labels[drawn.rows] if tree.has_rows else taxonomy.predict(drawn.table)
-    n_drawn = np.bincount(labels[labels >= 0], minlength=tree.n_leaves)
-    if not n_drawn.all():
-        raise InputError(
-            f"none of {counted(len(labels), 'row')} drawn from X is in cluster "
-            f"c{int(n_drawn.argmin())} of the tree: pass the rows that the tree was grown on, "
-            "or a smaller tree, as taxonomy.prune returns it"
-        )
-    # The rows of a leaf stand for all of its rows; noise counts for nothing.
-    weights = np.ones(len(labels)) if tree.weights is None else tree.weights[drawn.rows]
-    sums = np.bincount(labels + 1, weights, minlength=tree.n_leaves + 1)[1:]
-    factors = tree.node_weights[tree.leaves] / np.where(sums > 0.0, sums, 1.0)
-    weights = weights * np.append(factors, 0.0)[labels]
-    return drawn.table, Sample(drawn.rows, labels, weights)
-
-
-# Checks
-
-
-def check_n_rows(tree: Tree, n_rows: int) -> None:
-    """Raise ValueError if X does not have as many rows as the tree was grown on."""
-    if n_rows != tree.n_rows:
-        raise InputError(
-            f"X has {n_rows:,} rows, but the tree was grown on {tree.n_rows:,}: pass the same "
-            "rows, in the same order"
-        )
+def name_nodes(taxonomy: Taxonomy) -> tuple[str, ...]:
+    """Return a short name of each node: the features that lead there from its parent."""
+    names = ["all rows"]
+    for node in range(1, taxonomy.tree.n_nodes):
+        reasons = taxonomy.reasons(node, N_NAMED)
+        named = [r for r in reasons if not r.share < MIN_RELATIVE_SHARE * reasons[0].share]
+        words = [phrase(reason, NAME_LENGTH) for reason in named]
+        names.append(", ".join(words) or f"node {node}")
+    return tuple(names)
 
 
 def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary) -> None:
@@ -249,12 +167,12 @@ def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary) -> None:
     if taxonomy.means is None:
         return
     weights, center, max_shift = summary.weights, summary.center, MAX_SHIFT
-    if taxonomy.tree.n_rows > MIN_SAMPLE_ROWS:
-        max_shift = MAX_STANDARD_ERRORS / MIN_SAMPLE_ROWS**0.5
+    if taxonomy.tree.n_rows > FIT_SAMPLE_ROWS:
+        max_shift = MAX_STANDARD_ERRORS / FIT_SAMPLE_ROWS**0.5
     if not (weights == 1.0).all():
         error = float(np.sqrt(np.square(weights).sum()) / weights.sum())
         max_shift = max(max_shift, MAX_STANDARD_ERRORS * error)
-    fitted = taxonomy.means[taxonomy.tree.root].astype(np.float64)
+    fitted: Array = taxonomy.means[taxonomy.tree.root].astype(np.float64)
     allowed = max_shift * summary.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
     shifted = np.flatnonzero(np.abs(fitted - center) > allowed)
     if len(shifted):
@@ -267,13 +185,3 @@ def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary) -> None:
             "pass the scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, "
             "as taxonomy.unscale(scaler.mean_, scaler.scale_) returns it"
         )
-
-
-def warn_of_order(tree: Tree, least: tuple[Array, ...]) -> None:
-    """Warn if the rules send most rows elsewhere: they may be in another order."""
-    if tree.n_leaves == 1 or not has_rules(tree):
-        return
-    share = float((np.concatenate([least[leaf] for leaf in tree.leaves]) >= 0.0).mean())
-    if share < 0.5:
-        problem = f"the rules send only {share:.0%} of these rows where the tree has them"
-        warn_caller(f"{problem}: are they in the same order?", UserWarning)

@@ -2,26 +2,19 @@
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from math import nan
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor._frames import make_frame
-from taxarbor._number_text import format_column, format_share
-from taxarbor._types import Array, IndexArray
+from taxarbor._number_text import format_share
+from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.explain._distinctive import ColumnSummary
-from taxarbor.explain._feature_table import (
-    Classes,
-    FeatureTable,
-    check_names,
-    column_labels,
-    index_labels,
-)
-from taxarbor.explain._margins import find_steps, number_or_none
+from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
+from taxarbor.explain._margins import Margins, find_steps
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._new_rows import expand
 from taxarbor.taxonomy._reasons import category_of, known_mean, missing_shares
@@ -30,16 +23,12 @@ from taxarbor.taxonomy._text import phrase
 if TYPE_CHECKING:
     import pandas as pd
 
-N_REASONS = 10
-"""Features of each node that are kept, and shown unless asked otherwise."""
+N_DISTINCTIVE = 10
+"""Distinctive features of each node, unless asked otherwise."""
 EXAMPLES = ("typical", "extreme", "borderline")
 DIGITS = 6
 """To which margins are compared."""
 USE = "a table of explanations"  # what needs pandas
-FEATURE = (
-    *("feature", "column", "words", "direction", "share", "weight", "mean", "rest_mean"),
-    "missing",
-)
 
 
 @final
@@ -47,8 +36,8 @@ FEATURE = (
 class Explanation:
     """Why the rows of a taxonomy are where they are, and how clearly; made by :func:`explain`.
 
-    The data are not copied: do not change them while you use the explanation. Methods return
-    plain values, or data frames where the name is plural.
+    The data are not copied: do not change them while you use the explanation. What is said of
+    a single node are plain values; methods whose name is plural return data frames.
 
     Attributes
     ----------
@@ -61,19 +50,10 @@ class Explanation:
     classes : Classes or None
         Known classes: their ``names``, the largest first, and ``codes``, one per row, -1 for
         rows without a class.
-    margins : tuple of array or None
-        For each node with a rule, the margins of its rows, in the order of
-        ``taxonomy.tree.rows(node)``; None for others. 1 is typical, 0 is the border.
-    units : float array of shape (n_nodes,)
-        The median of the absolute margins of each rule, by which they were divided.
-    whole : Taxonomy
-        The taxonomy of all rows; that of a sample, in ``taxonomy``, has fewer.
-    row_numbers : int array
-        The numbers of the explained rows among all rows, ascending.
-    weights : float array
-        The number of rows that each row stands for: 1, unless the rows are a sample.
-    notes : tuple of str
-        Where the explanation comes from a sample, a sentence that says so.
+    margins : Margins
+        For each node with a rule, ``values`` has the margins of its rows, in the order of
+        ``taxonomy.tree.rows(node)``; None for others. 1 is typical, 0 is the border. ``units``
+        are the medians of the absolute margins of each rule, by which they were divided.
     has_rules : bool
         Whether the taxonomy came with rules.
 
@@ -92,21 +72,16 @@ class Explanation:
     names: tuple[str, ...]
     row_names: tuple[str, ...] | None
     classes: Classes | None
-    margins: tuple[Array | None, ...]
-    units: Array
-    whole: Taxonomy
-    row_numbers: IndexArray
-    weights: Array
-    notes: tuple[str, ...]
+    margins: Margins
     has_rules: bool
     _least: tuple[Array, ...]
-    _reasons: tuple[tuple[Reason, ...], ...]
-    _columns: tuple[str, ...] | None
     _table: FeatureTable
     _summary: ColumnSummary
 
     def __repr__(self) -> str:
         return f"Explanation({self.taxonomy!r})"
+
+    # Nodes
 
     def node(
         self, node: SupportsIndex, *, n_top: int | None = None, n_examples: int = 5
@@ -136,13 +111,13 @@ class Explanation:
         """
         tree, index = self.taxonomy.tree, operator.index(node)
         rule, cluster = tree.rules[index], np.flatnonzero(tree.leaves == index)
-        n_distinctive = N_REASONS if n_top is None else n_top
+        n_distinctive = N_DISTINCTIVE if n_top is None else n_top
         values = {
             "node": index,
             "name": self.names[index],
             "parent": tree.parent(node),
             "depth": int(tree.depth[index]),
-            "n_rows": int(self.whole.tree.sizes[index]),
+            "n_rows": int(tree.sizes[index]),
             "children": list(tree.children(index)),
             "cluster": int(cluster[0]) if len(cluster) else None,
             "decided_by": tree.decided_by(index),
@@ -154,7 +129,7 @@ class Explanation:
             **self.examples(index, n_examples),
         }
         if self.classes is not None:
-            counts = self.classes.count(tree.rows(index), self.weights)
+            counts = self.classes.count(tree.rows(index))
             values["classes"] = {self.classes.name(code): count for code, count in counts}
         return values
 
@@ -183,32 +158,28 @@ class Explanation:
             so many positive ones.
         """
         taxonomy, index = self.taxonomy, operator.index(node)
-        if n_top is None or n_top > N_REASONS:
-            reasons = taxonomy.reasons(node, n_top)
-        else:
-            reasons = self._reasons[index][: max(n_top, 0)]
-        if not reasons:
-            return []
-        sides = [
-            (
-                known_mean(taxonomy, index, beside=beside),
-                missing_shares(taxonomy, index, beside=beside),
-            )
-            for beside in (False, True)
-        ]
+        here = _Means.of(taxonomy, index, beside=False)
+        rest = _Means.of(taxonomy, index, beside=True)
         lines = []
-        for reason in reasons:
+        for reason in taxonomy.reasons(index, n_top):
             direction = "higher" if reason.sign > 0 else "lower"
             if reason.categories in (("known",), ("unknown",)):
                 direction = reason.categories[0]
-            means = [number_or_none(_mean_of(reason, taxonomy, *side)) for side in sides]
-            values = reason.name, reason.feature, phrase(reason), direction, reason.share
-            line = *values, reason.weight, *means, reason.unknown
-            lines.append(dict(zip(FEATURE, line, strict=True)))
+            lines.append({
+                "feature": reason.name,
+                "column": reason.feature,
+                "words": phrase(reason),
+                "direction": direction,
+                "share": reason.share,
+                "weight": reason.weight,
+                "mean": here.mean_of(reason),
+                "rest_mean": rest.mean_of(reason),
+                "missing": reason.unknown,
+            })  # fmt: skip
         return lines
 
     def distinctive_features(
-        self, node: SupportsIndex, n_top: int = N_REASONS
+        self, node: SupportsIndex, n_top: int = N_DISTINCTIVE
     ) -> list[dict[str, Any]]:
         """Return the features in which a node's rows differ most from all others.
 
@@ -265,7 +236,7 @@ class Explanation:
         distances = self._summary.distances(rows, means[index].astype(np.float64))
         nearest = np.argsort(distances, kind="stable")[:n_examples]
         typical = self._list_rows(rows[nearest], "distance", distances[nearest])
-        parent, margins = tree.parent(node), self.margins[index]
+        parent, margins = tree.parent(node), self.margins.values[index]
         if parent is None:
             parts = [self.examples(child, n_examples)["extreme"] for child in tree.children(0)]
             turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
@@ -283,8 +254,8 @@ class Explanation:
 
     def _list_rows(self, rows: IndexArray, measure: str, values: Array) -> list[dict[str, Any]]:
         return [
-            {"row": row, "name": self.row_name(row), measure: number_or_none(value)}
-            for row, value in zip(self.row_numbers[rows].tolist(), values.tolist(), strict=True)
+            {"row": row, "name": self.row_name(row), measure: _number_or_none(value)}
+            for row, value in zip(rows.tolist(), values.tolist(), strict=True)
         ]
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
@@ -300,66 +271,7 @@ class Explanation:
         is_within = tree.start[above] <= tree.start[below] < tree.stop[above]
         if decider is None or not is_within or n_rows >= tree.sizes[above]:
             raise InputError(f"node {ancestor} is not an ancestor of node {node}")
-        margins = self.margins[decider]
-        assert margins is not None
-        start = int(tree.start[below] - tree.start[decider])
-        return margins[start : start + n_rows]
-
-    def row(self, row: int | str) -> dict[str, Any]:
-        """Return why a row is where it is.
-
-        Parameters
-        ----------
-        row : int or str
-            Its number or its name.
-
-        Returns
-        -------
-        dict
-            ``row``, ``name``, ``leaf``, ``cluster`` and ``steps``, one for each rule on its
-            path, from the root down: the ``node`` of the rule, the ``child`` that the row goes
-            to from there (a child, or a node further down), their names, the ``margin``, its
-            ``margin_percentile`` (the share of the child's rows with a smaller margin), and the
-            features that contribute most, for the child or against it, in words as ``why`` and
-            as values in ``contributions``. Noise has no leaf, cluster -1 and no steps.
-        """
-        position, tree = self._find_row(row), self.taxonomy.tree
-        steps = find_steps(self, self._table, tree.labels, np.array([position]), tuple)
-        cluster = int(tree.labels[position])
-        return {
-            "row": int(self.row_numbers[position]),
-            "name": None if self.row_names is None else self.row_names[position],
-            "leaf": int(tree.leaves[cluster]) if cluster >= 0 else None,
-            "cluster": cluster,
-            "steps": [
-                {
-                    "node": node,
-                    "node_name": self.names[node],
-                    "child": child,
-                    "child_name": self.names[child],
-                    "margin": number_or_none(margin),
-                    "margin_percentile": percentile,
-                    "why": "; ".join(map(str, reasons)),
-                    "contributions": [reason._asdict() for reason in reasons],
-                }
-                for _, node, child, margin, percentile, reasons in zip(
-                    *(column.tolist() for column in steps), strict=True
-                )
-            ],
-        }
-
-    def features(self) -> "pd.DataFrame":
-        """Return a data frame with a line per node and feature that leads to it.
-
-        Columns node, name, parent, and those of :meth:`deciding_features`.
-        """
-        tree = self.taxonomy.tree
-        lines = [
-            (node, self.names[node], tree.parent(node), *feature.values())
-            for node in range(1, tree.n_nodes)
-            for feature in self.deciding_features(node)
-        ]
-        return make_frame(USE, lines, ("node", "name", "parent", *FEATURE))
+        return self.margins.within(tree, decider, below)
 
     def nodes(self, *, n_examples: int = 3) -> "pd.DataFrame":
         """Return a data frame with a line per node: its name, its size and its examples.
@@ -368,14 +280,16 @@ class Explanation:
         given in words. The parent of the root, the cluster of an inner node and the decider of
         a leaf are -1.
         """
-        nodes = self.to_dict(n_top=3, n_examples=n_examples)["nodes"]
-        lines = [
-            {key: _as_cell(node[key]) for key in node if key != "children"} for node in nodes
-        ]
+        lines = []
+        for node in range(self.taxonomy.tree.n_nodes):
+            values = self.node(node, n_top=3, n_examples=n_examples)
+            lines.append({key: _as_cell(values[key]) for key in values if key != "children"})
         return make_frame(USE, lines)
 
+    # Rows
+
     def rows(self, which: Iterable[int | str] | int | str | None = None) -> "pd.DataFrame":
-        """Return a data frame with a line per row and rule on its path.
+        """Return why rows are where they are: a line per row and rule on its path.
 
         Parameters
         ----------
@@ -385,22 +299,24 @@ class Explanation:
         Returns
         -------
         DataFrame
-            Columns row, row_name, step and those of the steps of :meth:`row`, but for the
-            contributions, which are in words only.
+            ``row``, ``row_name``, and ``step``, from 1 at the root; the ``node`` of the rule,
+            the ``child`` that the row goes to from there (a child, or a node further down), and
+            ``node_name`` and ``child_name``; the ``margin``, its ``margin_percentile`` (the
+            share of the child's rows with a smaller margin), and ``why``: the features that
+            contribute most, for the child or ``(against)`` it. Noise has no lines.
 
         Raises
         ------
         TypeError, IndexError, KeyError
-            If these are not numbers or names of rows. Of a mask, pass ``np.flatnonzero``.
+            As :meth:`find_row` raises them. Of a mask, pass ``np.flatnonzero``.
         """
         tree = self.taxonomy.tree
         if which is None:
             chosen = np.arange(tree.n_rows)
         else:
             rows = [which] if isinstance(which, int | str | np.integer) else which
-            chosen = np.array([self._find_row(row) for row in rows], dtype=np.intp)
-        names = self.row_names
-        return self._step_frame(self._table, tree.labels, chosen, self.row_numbers, names)
+            chosen = np.array([self.find_row(row) for row in rows], dtype=np.intp)
+        return self._step_frame(self._table, tree.labels, chosen, self.row_names)
 
     def place(self, X: ArrayLike, row_names: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return where new rows go, and why, in a data frame like that of :meth:`rows`.
@@ -415,71 +331,40 @@ class Explanation:
         ValueError
             If ``X`` does not have the features of the taxonomy, in their order.
         """
-        taxonomy, columns = self.taxonomy, self._columns
-        fitted = taxonomy
-        if taxonomy.encoding is None:
-            # X has the columns of the fit, not the names given since. Where the fit had none,
-            # the same names must at least be in the same order.
-            given = taxonomy.feature_names
-            if columns is None and sorted(column_labels(X) or ()) == sorted(given or ()):
-                columns = given
-            fitted = replace(taxonomy, tree=replace(taxonomy.tree, feature_names=columns))
-        rows = expand(X, fitted)
-        every = np.arange(rows.data.shape[0])
-        names = check_names("row", row_names, index_labels(X), len(every))
-        table, labels = FeatureTable.of(taxonomy, rows), taxonomy.predict(rows)
-        return self._step_frame(table, labels, every, every, names)
+        rows = expand(X, self.taxonomy)
+        names = name_rows(row_names, X, n_rows := rows.data.shape[0])
+        table, labels = FeatureTable.of(self.taxonomy, rows), self.taxonomy.predict(rows)
+        return self._step_frame(table, labels, np.arange(n_rows), names)
 
-    def to_dict(self, *, n_top: int | None = None, n_examples: int = 5) -> dict[str, Any]:
-        """Return ``{"nodes": [...]}``, with each :meth:`node`, and ``"notes"`` of a sample.
+    def _step_frame(
+        self,
+        table: FeatureTable,
+        labels: IndexArray,
+        chosen: IndexArray,
+        row_names: Sequence[str] | None,
+    ) -> "pd.DataFrame":
+        steps = find_steps(self.taxonomy, self.margins, table, labels, chosen)
+        rows, names = chosen[steps.place], np.array(self.names, dtype=object)
+        return make_frame(USE, {
+            "row": rows,
+            "row_name": [_row_name(row_names, row) for row in rows.tolist()],
+            "step": np.arange(len(rows)) - np.searchsorted(steps.place, steps.place) + 1,
+            "node": steps.node,
+            "node_name": names[steps.node],
+            "child": steps.child,
+            "child_name": names[steps.child],
+            "margin": steps.margin,
+            "margin_percentile": steps.percentile,
+            "why": steps.why,
+        })  # fmt: skip
 
-        Takes the numbers that :meth:`node` takes.
+    def find_row(self, row: int | str) -> int:
+        """Return the number of a row, given its number or its name.
+
+        TypeError is raised if it is neither, IndexError if there is no row of this number,
+        KeyError if there is not one row of this name.
         """
-        ids = range(self.taxonomy.tree.n_nodes)
-        nodes = [self.node(node, n_top=n_top, n_examples=n_examples) for node in ids]
-        return {"nodes": nodes} | ({"notes": list(self.notes)} if self.notes else {})
-
-    @property
-    def data(self) -> Any:
-        """The rows as features of the taxonomy, an array or CSR matrix."""
-        return self._table.data
-
-    @property
-    def least_margins(self) -> Array:
-        """The least margin on the path of each row, in the order of ``tree.rows(0)``."""
-        leaves = self.taxonomy.tree.leaves.tolist()
-        return np.concatenate([self._least[leaf] for leaf in leaves])
-
-    def positions(self, rows: IndexArray) -> IndexArray:
-        """Return where rows are in ``taxonomy``, ``classes`` and ``row_names``."""
-        return np.searchsorted(self.row_numbers, rows)
-
-    def format_cells(self, rows: IndexArray, feature: int) -> list[str]:
-        """Return the values of some rows in a feature, or in the column of a category, as text.
-
-        ``unknown`` where the value is missing.
-        """
-        category, is_boolean = category_of(self.taxonomy, feature), self._summary.is_boolean
-        cells = self._table.cells(self.positions(rows), feature, category)
-        if category is not None:
-            texts = ["" if code is None else category.values[int(code)] for code in cells]
-        elif is_boolean is not None and is_boolean[feature]:
-            texts = ["yes" if value else "no" for value in cells]
-        else:
-            texts = format_column(nan if value is None else value for value in cells)
-        pairs = zip(cells, texts, strict=True)
-        return ["unknown" if value is None else text for value, text in pairs]
-
-    def row_name(self, row: int) -> str:
-        """Return the name of a row, or ``row 12`` if it has none."""
-        name = ""
-        if self.row_names is not None:
-            name = self.row_names[int(self.positions(np.array(row)))].strip()
-        return name or f"row {row}"
-
-    def _find_row(self, row: int | str) -> int:
-        """Return the position of a row, given its number or its name."""
-        n_rows, numbers = self.whole.tree.n_rows, self.row_numbers
+        n_rows = self.taxonomy.tree.n_rows
         if isinstance(row, str):
             same = [n for n, name in enumerate(self.row_names or ()) if name == row]
             if len(same) != 1:
@@ -490,43 +375,41 @@ class Explanation:
             raise InputTypeError(
                 f"a row is a number or a name, got {row}; of a mask, pass np.flatnonzero(mask)"
             )
-        number = operator.index(row)
-        position = int(np.searchsorted(numbers, number))
-        if position == len(numbers) or numbers[position] != number:
-            raise IndexError(
-                f"row {number} is not among the {len(numbers):,} explained rows of rows 0 to "
-                f"{n_rows - 1}; place(X) explains any rows"
-            )
-        return position
+        if not 0 <= (number := operator.index(row)) < n_rows:
+            raise IndexError(f"there is no row {number}; rows are 0 to {n_rows - 1}")
+        return number
 
-    def _step_frame(
-        self,
-        table: FeatureTable,
-        labels: IndexArray,
-        chosen: IndexArray,
-        numbers: IndexArray,
-        names: Sequence[str] | None,
-    ) -> "pd.DataFrame":
-        """Return a frame with a line per chosen row and rule; see :func:`find_steps`.
+    def row_name(self, row: int) -> str:
+        """Return the name of a row, or ``row 12`` if it has none."""
+        return _row_name(self.row_names, row).strip() or f"row {row}"
 
-        ``numbers`` and ``names`` are those of all rows of the table.
+    @property
+    def data(self) -> Matrix:
+        """The rows as features of the taxonomy, an array or CSR matrix."""
+        data: Matrix = self._table.data
+        return data
+
+    @property
+    def least_margins(self) -> Array:
+        """The least margin on the path of each row, in the order of ``tree.rows(0)``."""
+        leaves = self.taxonomy.tree.leaves.tolist()
+        return np.concatenate([self._least[leaf] for leaf in leaves])
+
+    def format_cells(self, rows: IndexArray, feature: int) -> list[str]:
+        """Return the values of some rows in a feature, or in the column of a category, as text.
+
+        ``unknown`` where the value is missing.
         """
-        steps = find_steps(self, table, labels, chosen, lambda some: "; ".join(map(str, some)))
-        rows, every_name = numbers[chosen[steps.place]], np.array(self.names, dtype=object)
-        return make_frame(USE, {
-            "row": rows,
-            "row_name": [f"row {row}" for row in rows.tolist()]
-            if names is None
-            else [names[position] for position in chosen[steps.place]],
-            "step": np.arange(len(rows)) - np.searchsorted(steps.place, steps.place) + 1,
-            "node": steps.node,
-            "node_name": every_name[steps.node],
-            "child": steps.child,
-            "child_name": every_name[steps.child],
-            "margin": steps.margin,
-            "margin_percentile": steps.percentile,
-            "why": steps.reasons,
-        })  # fmt: skip
+        return self._table.format_cells(self.taxonomy, rows, feature)
+
+
+def _row_name(names: Sequence[str] | None, row: int) -> str:
+    return f"row {row}" if names is None else names[row]
+
+
+def _number_or_none(value: float) -> float | None:
+    """Return a number that JSON can hold."""
+    return float(value) if np.isfinite(value) else None
 
 
 def _find_largest(values: Array, ties: Array, n: int) -> IndexArray:
@@ -547,13 +430,26 @@ def _as_cell(value: Any) -> Any:
     return -1 if value is None else value  # integers, as in exchange.to_frame
 
 
-def _mean_of(reason: Reason, taxonomy: Taxonomy, means: Array | None, missing: Array) -> float:
-    """Return the mean of a reason's feature, or the share of rows with its categories."""
-    assert means is not None
-    if taxonomy.encoding is None or not reason.categories:
-        return float(means[reason.feature])
-    unknown = float(missing[taxonomy.encoding.owner[reason.feature]])
-    shares = {"known": 1.0 - unknown, "unknown": unknown}
-    if (category := category_of(taxonomy, reason.feature)) is not None:
-        shares |= dict(zip(category.values, category.spread(means).tolist(), strict=True))
-    return float(sum(shares[name] for name in reason.categories))
+class _Means(NamedTuple):
+    """The means of a node's rows, or of its siblings', where they have a value."""
+
+    taxonomy: Taxonomy
+    means: Array | None  # None for the siblings of the root
+    missing: Array
+
+    @classmethod
+    def of(cls, taxonomy: Taxonomy, node: int, *, beside: bool) -> Self:
+        means = known_mean(taxonomy, node, beside=beside)
+        return cls(taxonomy, means, missing_shares(taxonomy, node, beside=beside))
+
+    def mean_of(self, reason: Reason) -> float | None:
+        """Return the mean of a reason's feature, or the share of rows with its categories."""
+        encoding, feature = self.taxonomy.encoding, reason.feature
+        assert self.means is not None
+        if encoding is None or not reason.categories:
+            return _number_or_none(self.means[feature])
+        missing = self.missing[encoding.owner[feature]]
+        shares = {"known": 1.0 - missing, "unknown": missing}
+        if (category := category_of(self.taxonomy, feature)) is not None:
+            shares |= dict(zip(category.values, category.spread(self.means), strict=True))
+        return _number_or_none(sum(shares[name] for name in reason.categories))

@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, InputTypeError, printable
-from taxarbor._types import Array, IndexArray
+from taxarbor._number_text import format_number
+from taxarbor._types import IndexArray
 from taxarbor.metrics._classes import NO_LABEL, encode_labels, name_of
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._reasons import Category
+from taxarbor.taxonomy._reasons import category_of
 
 BLOCK_SIZE = 1 << 20
 """Numbers held at once."""
+UNKNOWN = "unknown"
+"""Stands for missing values."""
 
 
 # Features
@@ -56,25 +59,29 @@ class FeatureTable:
             return None
         return _dense_part(self.missing, positions, self.column_of[features])
 
-    def cells(
-        self, positions: IndexArray, feature: int, category: Category | None
-    ) -> list[float | int | None]:
-        """Return the value of each row in a feature, or the code of its category.
-
-        None where the value is missing.
-        """
+    def format_cells(
+        self, taxonomy: Taxonomy, positions: IndexArray, feature: int
+    ) -> list[str]:
+        """Return a feature of some rows, or the column of its category, as text."""
+        category, is_boolean = category_of(taxonomy, feature), taxonomy.is_boolean
         if category is None:
-            values = self.values(positions, [feature])[:, 0]
+            values = self.values(positions, [feature])[:, 0].tolist()
+            if is_boolean is not None and is_boolean[feature]:
+                texts = ["yes" if value else "no" for value in values]
+            else:
+                texts = [format_number(value) for value in values]
         elif len(category.values) == 2:
-            values = (self.values(positions, [category.first])[:, 0] > 0).astype(int)
+            values = self.values(positions, [category.first])[:, 0]
+            texts = [category.values[int(value > 0)] for value in values.tolist()]
         else:
             features = category.first + np.arange(len(category.values))
-            values = self.values(positions, features).argmax(axis=1)
-        missing = self.is_missing(positions, [feature if category is None else category.first])
+            codes = self.values(positions, features).argmax(axis=1)
+            texts = [category.values[code] for code in codes.tolist()]
+        missing = self.is_missing(positions, [feature])
         if missing is None:
-            return list(values.tolist())
-        pairs = zip(missing[:, 0], values.tolist(), strict=True)
-        return [None if is_missing else value for is_missing, value in pairs]
+            return texts
+        pairs = zip(missing[:, 0], texts, strict=True)
+        return [UNKNOWN if is_missing else text for is_missing, text in pairs]
 
 
 def _dense_part(matrix: Any, positions: Any, columns: Any) -> NDArray[Any]:
@@ -100,51 +107,21 @@ def blocks(n_rows: int, width: float) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, n_rows, step))
 
 
-def weighted_quantiles(values: Array, weights: Array, q: float | Sequence[float]) -> Array:
-    """Return quantiles of values that count by weights; if all weights are 0, all count alike.
-
-    Where a quantile lies between two values, their mean, as of repeated values.
-    """
-    order = np.argsort(values, kind="stable")
-    order = order[weights[order] > 0.0] if weights.any() else order
-    sums = np.cumsum(weights[order]) if weights.any() else np.arange(1.0, len(order) + 1.0)
-    at = np.multiply(q, sums[-1])
-    low, high = (np.searchsorted(sums, at, side=side) for side in ("left", "right"))
-    mean: Array = (values[order[low]] + values[order[np.minimum(high, len(order) - 1)]]) / 2.0
-    return mean
+# Names and classes
 
 
-# Names
-
-
-def check_names(
-    kind: str, given: Sequence[str] | None, default: Sequence[str] | None, n_expected: int
-) -> tuple[str, ...] | None:
-    """Return the names of rows or features that were given, or else the default ones."""
+def name_rows(given: Sequence[str] | None, X: object, n_rows: int) -> tuple[str, ...] | None:
+    """Return the names that were given, or else the index of a pandas frame if it has names."""
     if isinstance(given, str):
-        raise InputTypeError(f"{kind}_names must be a list of names, got the text {given!r}")
-    names = default if given is None else given
-    if names is None:
-        return None
-    if len(names) != n_expected:
-        raise InputError(f"got {len(names)} {kind} names for {n_expected} {kind}s")
-    return tuple(str(name) for name in names)
-
-
-def column_labels(X: object) -> tuple[str, ...] | None:
-    """Return the names of a frame's columns."""
-    columns = getattr(X, "columns", None)
-    return None if columns is None else tuple(str(name) for name in columns)
-
-
-def index_labels(X: object) -> list[str] | None:
-    """Return the index of a pandas frame if it holds names, not just numbers."""
-    index = getattr(X, "index", None)
-    is_named = getattr(getattr(index, "dtype", None), "kind", "i") in "OUT"
-    return [str(name) for name in index] if index is not None and is_named else None
-
-
-# Classes
+        raise InputTypeError(f"must be a list of names, got the text {given!r}", "row_names")
+    if given is None:
+        index: Any = getattr(X, "index", None)
+        if getattr(getattr(index, "dtype", None), "kind", "i") not in "OUT":  # just numbers
+            return None
+        given = index
+    if len(given) != n_rows:
+        raise InputError(f"got {len(given)} row names for {n_rows} rows")
+    return tuple(str(name) for name in given)
 
 
 @final
@@ -164,22 +141,15 @@ class Classes:
         rank[order] = np.arange(len(order))
         return cls(tuple(printable(name_of(classes[code])) for code in order), rank[codes])
 
-    def count(self, rows: IndexArray, weights: Array) -> list[tuple[int, int]]:
+    def count(self, rows: IndexArray) -> list[tuple[int, int]]:
         """Return the classes of some rows and how many are of each, the largest first.
 
         Rows without a class come last, as class -1.
         """
-        sums = np.bincount(self.codes[rows] + 1, weights[rows], minlength=len(self.names) + 1)
-        counts = count_rows(sums)
+        counts = np.bincount(self.codes[rows] + 1, minlength=len(self.names) + 1)
         largest = [*np.argsort(-counts[1:], kind="stable").tolist(), -1]
         return [(code, int(counts[code + 1])) for code in largest if counts[code + 1]]
 
     def name(self, code: int) -> str:
         """Return the name of a class; for -1, that of rows without one."""
         return NO_LABEL if code < 0 else self.names[code]
-
-
-def count_rows(weights: NDArray[Any]) -> IndexArray:
-    """Round sums of weights to numbers of rows: a positive one is at least 1."""
-    counts: IndexArray = np.maximum(np.rint(weights), weights > 0.0).astype(np.intp)
-    return counts

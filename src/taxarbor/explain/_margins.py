@@ -5,51 +5,64 @@ node that it is in minus the best score of the others. It is negative where the 
 the row elsewhere, which can happen where something else than the rules placed the rows. Margins
 are divided by the median of the rule's absolute margins: 1 is typical and 0 is the border,
 whatever the units of the data.
+
+A feature adds ``weight * (x - middle)`` to the margin, where the weight is the difference of
+its weights in the two scores, and the middle that of the means of the two nodes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._errors import printable
-from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._feature_table import FeatureTable, blocks, weighted_quantiles
+from taxarbor.explain._feature_table import UNKNOWN, FeatureTable, blocks
 from taxarbor.rows import Rows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._reasons import category_of, known_mean
+from taxarbor.taxonomy._reasons import category_of
 from taxarbor.tree import LinearRule, Tree
 from taxarbor.tree._rule import dividing_feature, threshold_of
 
-if TYPE_CHECKING:
-    from taxarbor.explain._explanation import Explanation
-
 N_CONTRIBUTIONS = 3
 """Features named per step."""
-PRECISION_BITS = 17
+PRECISION = 2.0**17
 """To which contributions are compared: rounding must not decide which are named."""
 
 
 # Margins
 
 
-def measure_margins(
-    tree: Tree, rows: Rows, weights: Array
-) -> tuple[tuple[Array | None, ...], Array]:
-    """Return the margins of the rows at each rule, and the medians they were divided by."""
+class Margins(NamedTuple):
+    """The margins of a tree's rows at each rule, in the order of ``tree.rows(node)``.
+
+    ``values`` are None for nodes without a rule. ``units`` are the medians that they were
+    divided by.
+    """
+
+    values: tuple[Array | None, ...]
+    units: Array
+
+    def within(self, tree: Tree, decider: int, node: int) -> Array:
+        """Return the margins of a node's rows at the rule of a node above."""
+        margins = self.values[decider]
+        assert margins is not None
+        return margins[tree.start[node] - tree.start[decider] :][: tree.sizes[node]]
+
+
+def measure_margins(tree: Tree, rows: Rows) -> Margins:
+    """Return the margins of all rows at each rule on their paths."""
     margins: list[Array | None] = [None] * tree.n_nodes
     units = np.ones(tree.n_nodes)
     for node, rule in enumerate(tree.rules):
-        if rule is None:
-            continue
-        sizes, positions = tree.sizes[list(tree.frontier(node))], tree.rows(node)
-        targets = np.repeat(np.arange(len(sizes)), sizes)
-        scores, _, _ = score_margins(rule, rows, positions, targets)
-        units[node] = weighted_quantiles(np.abs(scores), weights[positions], 0.5) or 1.0
-        margins[node] = scores / units[node]
-    return tuple(margins), units
+        if rule is not None:
+            sizes = tree.sizes[list(tree.frontier(node))]
+            targets = np.repeat(np.arange(len(sizes)), sizes)
+            scores, _, _ = score_margins(rule, rows, tree.rows(node), targets)
+            units[node] = np.median(np.abs(scores)) or 1.0
+            margins[node] = scores / units[node]
+    return Margins(tuple(margins), units)
 
 
 def score_margins(
@@ -94,7 +107,7 @@ class Steps(NamedTuple):
 
     ``place`` is that of the row among the chosen ones, ``node`` that of the rule, ``child`` the
     node of its frontier that the row is in, ``percentile`` the share of the child's rows with
-    a smaller margin, ``reasons`` the strongest contributions, as they were rendered.
+    a smaller margin, ``why`` the strongest contributions in words.
     """
 
     place: IndexArray
@@ -102,171 +115,108 @@ class Steps(NamedTuple):
     child: IndexArray
     margin: Array
     percentile: Array
-    reasons: NDArray[np.object_]
-
-
-class Contribution(NamedTuple):
-    """What a feature adds to the margin of a row.
-
-    The value of a category is its name, and its means are shares; None if it is missing. The
-    means are of the node that the row is in and of its strongest rival. ``strength`` is the
-    part that the feature adds to the difference of their scores, divided by the sum of the
-    absolute parts of all features: positive if it speaks for the node the row is in.
-    """
-
-    feature: int
-    name: str
-    value: float | str | None
-    mean: float | None
-    other_mean: float | None
-    strength: float
-
-    def __str__(self) -> str:
-        name, value = printable(self.name), self.value
-        side = "" if self.strength >= 0.0 else " (against)"
-        if value is None:
-            return f"{name} unknown{side}"
-        text = printable(value) if isinstance(value, str) else format_number(value)
-        return f"{name} = {text}{side}"
+    why: NDArray[np.object_]
 
 
 def find_steps(
-    explanation: "Explanation",
+    taxonomy: Taxonomy,
+    known: Margins,
     table: FeatureTable,
     labels: IndexArray,
     chosen: IndexArray,
-    render: Callable[[tuple[Contribution, ...]], object],
 ) -> Steps:
-    """Return the rules that the chosen rows pass through, row by row from the root down.
+    """Return the rules that the chosen rows of a table pass through.
 
-    ``labels`` are the clusters of all rows, -1 for noise, which passes through no rule.
-    ``render`` converts the contributions of a step, as to keep them all takes much memory.
+    ``known`` are the margins of the taxonomy's own rows, ``labels`` the clusters of the table's
+    rows, -1 for noise, which passes through no rule.
     """
-    tree, rows = explanation.taxonomy.tree, table.rows
+    tree, none = taxonomy.tree, np.zeros(0, dtype=np.intp)
     begins = np.append(tree.start[tree.leaves], -1)[labels[chosen]]
-    columns: list[Steps] = []
+    columns = [Steps(none, none, none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=object))]
     for node, rule in enumerate(tree.rules):
         # A leaf lies below a node if its slice begins within the node's.
         places = np.flatnonzero((begins >= tree.start[node]) & (begins < tree.stop[node]))
-        if rule is None or rows is None or not len(places):
+        if rule is None or table.rows is None or not len(places):
             continue
         positions, frontier = chosen[places], np.array(tree.frontier(node))
         targets = np.searchsorted(tree.start[frontier], begins[places], side="right") - 1
-        margins, inside, outside = score_margins(rule, rows, positions, targets)
-        margins /= explanation.units[node]
-        percentiles, reasons = np.empty(len(places)), np.empty(len(places), dtype=object)
+        margins, inside, outside = score_margins(rule, table.rows, positions, targets)
+        margins /= known.units[node]
+        percentiles, why = np.empty(len(places)), np.empty(len(places), dtype=object)
         for target in np.unique(targets).tolist():
-            part = targets == target
-            percentiles[part] = _rank(explanation, node, frontier[target], margins[part])
+            part, others = (
+                targets == target,
+                np.sort(known.within(tree, node, frontier[target])),
+            )
+            # Margins that differ by rounding only are equal.
+            percentiles[part] = np.searchsorted(others, margins[part] - 1e-6) / len(others)
         # Rows between the same two scores have the same differences of weights.
         pairs = inside * rule.n_scores + outside
         order = np.argsort(pairs, kind="stable")
         for part in np.split(order, np.flatnonzero(np.diff(pairs[order])) + 1):
             between = node, int(inside[part[0]]), int(outside[part[0]])
-            parts = feature_contributions(explanation.taxonomy, table, between, positions[part])
-            reasons[part] = list(map(render, parts))
+            why[part] = [*name_contributions(taxonomy, table, between, positions[part])]
         nodes = np.full(len(places), node)
-        columns.append(Steps(places, nodes, frontier[targets], margins, percentiles, reasons))
-    if not columns:
-        none = np.zeros(0, dtype=np.intp)
-        return Steps(none, none, none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=object))
+        columns.append(Steps(places, nodes, frontier[targets], margins, percentiles, why))
     steps = Steps(*map(np.concatenate, zip(*columns, strict=True)))
     # Parents come first, and a stable sort keeps it so.
     order = np.argsort(steps.place, kind="stable")
     return Steps._make(column[order] for column in steps)
 
 
-def _rank(explanation: "Explanation", node: int, child: int, margins: Array) -> Array:
-    """Return the share of a child's rows with a smaller margin at a node's rule, of each."""
-    known = explanation.margins_within(node, child)
-    order = np.argsort(known, kind="stable")
-    weights = explanation.weights[explanation.taxonomy.tree.rows(child)[order]]
-    shares: Array = np.append(0.0, np.cumsum(weights)) / weights.sum()
-    # Margins that differ by rounding only are equal.
-    return shares[np.searchsorted(known[order], margins - 1e-6)]
-
-
-def feature_contributions(
+def name_contributions(
     taxonomy: Taxonomy,
     table: FeatureTable,
     between: tuple[int, int, int],
     positions: IndexArray,
-) -> Iterator[tuple[Contribution, ...]]:
-    """Return the strongest contributions to the margins of rows, row by row.
+) -> Iterator[str]:
+    """Name the features that add most to the margin of each row, with its values.
 
-    ``between`` is the node of a rule and two of its scores, to whose difference a feature adds
-    ``weight * (x - (mean + other mean) / 2)``.
+    ``between`` is the node of a rule and two of its scores. ``(against)`` stands behind those
+    that speak for the second.
     """
     node, *scores = between
     rule, frontier = taxonomy.tree.rules[node], taxonomy.tree.frontier(node)
     assert rule is not None
     assert taxonomy.means is not None
-    pair = [frontier[target] for target in rule.targets[scores].tolist()]
-    means = [mean for below in pair if (mean := known_mean(taxonomy, below)) is not None]
     weights = rule.weights[scores[0]].astype(np.float64) - rule.weights[scores[1]]
     features = np.flatnonzero(weights)
+    pair = [frontier[target] for target in rule.targets[scores].tolist()]
     middle = taxonomy.means[pair][:, features].astype(np.float64).mean(axis=0)
     if (alone := dividing_feature(rule)) is not None:  # it decides, at its threshold
         middle[features == alone] = threshold_of(rule, alone)
     first = np.flatnonzero(np.diff(table.column_of[features], prepend=-1))
     for block in blocks(len(positions), len(features)):
-        values = table.values(positions[block], features).astype(np.float64)
-        parts = weights[features] * (values - middle)
+        some = positions[block]
+        parts = weights[features] * (table.values(some, features).astype(np.float64) - middle)
         if len(first) < len(features):  # the features of a category are one
             parts = np.add.reduceat(parts, first, axis=1)
-        sizes = np.abs(parts)
-        total = np.maximum(sizes.sum(axis=1), np.finfo(float).tiny)
-        strongest = find_largest(sizes)
-        lookup = {
-            column: _describe_feature(
-                taxonomy, table, means, positions[block], int(features[first[column]])
-            )
+        strongest = find_largest(np.abs(parts))
+        texts = {
+            column: name_values(taxonomy, table, some, int(features[first[column]]))
             for column in np.unique(strongest).tolist()
         }
         for i, columns in enumerate(strongest.tolist()):
-            yield tuple(
-                Contribution._make((*lookup[column](i), float(parts[i, column] / total[i])))
+            yield "; ".join(
+                texts[column][i] + ("" if parts[i, column] > 0.0 else " (against)")
                 for column in columns
-                if sizes[i, column] > 0.0
+                if parts[i, column] != 0.0
             )
-
-
-def _describe_feature(
-    taxonomy: Taxonomy,
-    table: FeatureTable,
-    means: list[Array],
-    positions: IndexArray,
-    feature: int,
-) -> Callable[[int], tuple[Any, ...]]:
-    """Return a function of a row that returns its :class:`Contribution` but the strength."""
-    names, category = taxonomy.feature_names, category_of(taxonomy, feature)
-    cells = table.cells(positions, feature, category)
-    if category is None:
-        name = names[feature] if names else f"x{feature}"
-        both = [number_or_none(mean[feature]) for mean in means]
-        return lambda i: (feature, name, cells[i], *both)
-    shares = [category.spread(mean).tolist() for mean in means]
-    by_code: dict[float | None, tuple[Any, ...]] = {
-        code: (category.feature(code), category.name, value, *map(number_or_none, both))
-        for code, (value, *both) in enumerate(zip(category.values, *shares, strict=True))
-    }
-    by_code[None] = feature, category.name, None, None, None
-    return lambda i: by_code[cells[i]]
-
-
-def number_or_none(value: float) -> float | None:
-    """Return a number that JSON can hold."""
-    return float(value) if np.isfinite(value) else None
 
 
 def find_largest(sizes: Array) -> IndexArray:
     """Return the positions of the largest few of each line; of equals, the first ones."""
-    n_columns = sizes.shape[1]
-    if not (n_top := min(N_CONTRIBUTIONS, n_columns)):
-        return np.zeros(sizes.shape, dtype=np.intp)
-    largest = np.maximum(sizes.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    keys = np.rint(sizes / largest * 2.0**PRECISION_BITS).astype(np.int64) * n_columns
-    keys = np.arange(n_columns) - keys
-    top = np.argpartition(keys, n_top - 1, axis=1)[:, :n_top]
-    order = np.take_along_axis(keys, top, axis=1).argsort(axis=1)
-    return np.take_along_axis(top, order, axis=1)
+    largest = sizes.max(axis=1, keepdims=True, initial=np.finfo(float).tiny)
+    keys = np.rint(sizes / largest * PRECISION)
+    return np.argsort(-keys, axis=1, kind="stable")[:, :N_CONTRIBUTIONS]
+
+
+def name_values(
+    taxonomy: Taxonomy, table: FeatureTable, positions: IndexArray, feature: int
+) -> list[str]:
+    """Return ``age = 41.5`` or ``age unknown`` of each row."""
+    category, names = category_of(taxonomy, feature), taxonomy.feature_names
+    name = names[feature] if names else f"x{feature}"
+    name = printable(name if category is None else category.name)
+    texts = map(printable, table.format_cells(taxonomy, positions, feature))
+    return [f"{name} {text}" if text == UNKNOWN else f"{name} = {text}" for text in texts]

@@ -13,7 +13,7 @@ from taxarbor._number_text import format_means, format_number, format_share, rou
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.explain._explanation import EXAMPLES
-from taxarbor.explain._feature_table import count_rows, row_width
+from taxarbor.explain._feature_table import row_width
 from taxarbor.tables._encoding import Column, Encoding, FeatureRows
 from taxarbor.taxonomy import Stability
 from taxarbor.taxonomy._text import describe_decision
@@ -56,9 +56,9 @@ def build_context(
 
     With outlier scores, noise is listed by these, the largest first.
     """
-    taxonomy, whole = explanation.taxonomy, explanation.whole
-    tree, weights, encoding = whole.tree, whole.tree.weights, taxonomy.encoding
-    noise, classes = np.flatnonzero(taxonomy.tree.labels < 0), explanation.classes
+    taxonomy, classes = explanation.taxonomy, explanation.classes
+    tree, weights, encoding = taxonomy.tree, taxonomy.tree.weights, taxonomy.encoding
+    noise = np.flatnonzero(tree.labels < 0)
     noise_scores = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
     if len(noise_scores):
         order = np.argsort(-noise_scores, kind="stable")
@@ -72,7 +72,7 @@ def build_context(
         "n_rows": int(tree.sizes[0]),
         "n_noise": tree.n_noise,
         "n_excluded": 0 if weights is None else int((weights[tree.rows(0)] == 0.0).sum()),
-        "n_elsewhere": _count_elsewhere(explanation),
+        "n_elsewhere": int((explanation.least_margins < -1e-6).sum()),
         "n_features": taxonomy.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,
         "height": tree.height,
@@ -81,7 +81,6 @@ def build_context(
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
         "has_rules": explanation.has_rules,
         "is_calibrated": taxonomy.temperature is not None,
-        "notes": [printable(f"{note}.") for note in explanation.notes],
         "noise_scores": [round_digits(score) for score in noise_scores[:MAX_NOISE].tolist()],
         "nodes": nodes,
         "features": [list(feature) for feature in writer.features],
@@ -93,12 +92,6 @@ def build_context(
         "stability": taxonomy.stability and _describe_stability(taxonomy.stability),
         "table": encoding and _describe_table(encoding),
     }
-
-
-def _count_elsewhere(explanation: Explanation) -> int:
-    """Count the rows in another cluster than the one that the rules send them to."""
-    weights = explanation.weights[explanation.taxonomy.tree.rows(0)]
-    return round(float(weights[explanation.least_margins < -1e-6].sum()))
 
 
 def _describe_stability(stability: Stability) -> Values:
@@ -166,8 +159,8 @@ class _NodeWriter:
         values = {
             "parent": parent,
             "name": explanation.names[node],
-            "start": int(explanation.whole.tree.start[node]),
-            "stop": int(explanation.whole.tree.stop[node]),
+            "start": int(tree.start[node]),
+            "stop": int(tree.stop[node]),
             "birth": int(tree.birth[node]),
             "deciding": [self._describe_deciding(feature) for feature in features],
             "distinctive": self._describe_distinctive(node),
@@ -250,10 +243,7 @@ def _count_margins(explanation: Explanation, node: int) -> list[list[int]]:
     counts: list[list[int]] = []
     for child, side in zip(children, sides, strict=True):
         margins: Array = side * explanation.margins_within(node, child)
-        margins, weights = margins.clip(-3.0, 3.0), explanation.weights[tree.rows(child)]
-        counts.append(
-            count_rows(np.histogram(margins, MARGIN_BINS, weights=weights)[0]).tolist()
-        )
+        counts.append(np.histogram(margins.clip(-3.0, 3.0), MARGIN_BINS)[0].tolist())
     return counts
 
 
@@ -265,7 +255,7 @@ def _count_classes(explanation: Explanation, node: int) -> list[tuple[int, int]]
     if explanation.classes is None:
         return []
     rows = explanation.taxonomy.tree.rows(node)
-    counts = explanation.classes.count(rows, explanation.weights)
+    counts = explanation.classes.count(rows)
     known = [(code, count) for code, count in counts if code >= 0]
     rest = sum(count for _, count in known[MAX_CLASSES:])
     unknown = [(-2, count) for code, count in counts if code < 0]
@@ -293,8 +283,7 @@ def _describe_rows(explanation: Explanation, nodes: list[Values]) -> Values:
     for row in _find_shown(nodes):
         name = printable(explanation.row_name(row))
         name = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
-        position = int(explanation.positions(np.array(row)))
-        rows[str(row)] = [name, -1 if classes is None else int(classes.codes[position])]
+        rows[str(row)] = [name, -1 if classes is None else int(classes.codes[row])]
     return rows
 
 
@@ -345,21 +334,18 @@ def _pack_rows(explanation: Explanation, noise: IndexArray) -> Values:
     the node of its rule; probabilities. Numbers and names go on with those of noise.
     """
     tree, names, packed = explanation.taxonomy.tree, explanation.row_names, None
-    fields = ("order", "names", "names_are_words", "least_margins", "probabilities")
-    if explanation.notes:  # only a sample was read
-        return dict.fromkeys(fields)
     order = np.append(tree.rows(0), noise)
     if names is not None:
         lines = (printable(explanation.row_name(row)) for row in order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
-    values = (
-        _pack_numbers(order) if tree.sizes[0] <= MAX_ROWS else None,
-        packed if packed is not None and len(packed) <= MAX_NAMES_LENGTH else None,
-        names is not None and _are_words(names[:1000]),
-        _pack_least_margins(explanation),
-        _pack_probabilities(explanation) if explanation.has_rules else None,
-    )
-    return dict(zip(fields, values, strict=True))
+    is_short = packed is not None and len(packed) <= MAX_NAMES_LENGTH
+    return {
+        "order": _pack_numbers(order) if tree.sizes[0] <= MAX_ROWS else None,
+        "names": packed if is_short else None,
+        "names_are_words": names is not None and _are_words(names[:1000]),
+        "least_margins": _pack_least_margins(explanation),
+        "probabilities": _pack_probabilities(explanation) if explanation.has_rules else None,
+    }
 
 
 def _are_words(names: tuple[str, ...]) -> bool:
@@ -384,7 +370,7 @@ def _pack_least_margins(explanation: Explanation) -> dict[str, str] | None:
     if n_rows > MAX_LEAST_MARGINS or tree.n_leaves == 1:
         return None
     least, where = np.full(n_rows, np.inf), np.zeros(n_rows, dtype=np.intp)
-    for node, margins in enumerate(explanation.margins):
+    for node, margins in enumerate(explanation.margins.values):
         if margins is not None:
             part = slice(tree.start[node], tree.stop[node])
             where[part] = np.where(margins < least[part], node, where[part])
