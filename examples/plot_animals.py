@@ -60,7 +60,7 @@ def describe(node):
     return [why.names[node], f"{len(tree.rows(node))} animals", *three]
 
 
-drawn = plot_tree(taxonomy, max_depth=3, describe=describe, orientation="right")
+ax = plot_tree(taxonomy, max_depth=3, describe=describe, orientation="right")
 
 # %%
 # A path names only the features of the rules. ``distinctive_features`` lists the distinctive

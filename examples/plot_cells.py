@@ -96,13 +96,13 @@ pd.crosstab(tree.labels, types, rownames=["leaf"], colnames=["type"])
 
 model = Taxarbor(n_clusters=10, encoder=cosine, random_state=0).fit(X)
 large = assess(model, X, n_refits=5, random_state=0).rename_features(genes)
-drawn = plot_tree(large, classes=types)
+ax = plot_tree(large, classes=types)
 
 # %%
 # Six are suggested. ``prune`` undoes the later splits without a refit.
 
 six = large.prune(large.stability.suggested)
-drawn = plot_tree(six, classes=types)
+ax = plot_tree(six, classes=types)
 
 # %%
 

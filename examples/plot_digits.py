@@ -45,7 +45,7 @@ def describe(node):
     return [f"{len(tree.rows(node))} images", *lines[:2]]
 
 
-drawn = plot_tree(taxonomy, classes=digit, describe=describe, orientation="right")
+ax = plot_tree(taxonomy, classes=digit, describe=describe, orientation="right")
 
 # %%
 # The typical images of each leaf, those nearest to its mean:

@@ -63,7 +63,7 @@ pd.DataFrame(taxonomy.missing[tree.leaves].T, columns, names).map("{:.0%}".forma
 why = explain(model, table)
 for name, leaf in zip(names, tree.leaves, strict=True):
     print(f"{name}: {', '.join(one['words'] for one in why.distinctive_features(leaf, 4))}")
-drawn = plot_tree(taxonomy, classes=np.array(wine.target_names)[wine.target])
+ax = plot_tree(taxonomy, classes=np.array(wine.target_names)[wine.target])
 
 # %%
 # What missing values cost

@@ -97,7 +97,7 @@ pd.DataFrame(scores).T.round(2)
 # A plot
 # ------
 
-drawn = plot_tree(taxonomy, classes=np.array(tumours.target_names)[tumours.target])
+ax = plot_tree(taxonomy, classes=np.array(tumours.target_names)[tumours.target])
 plt.show()
 
 # %%

@@ -42,7 +42,7 @@ print(taxonomy)
 # %%
 # The same as a plot:
 
-drawn = plot_tree(taxonomy)
+ax = plot_tree(taxonomy)
 
 # %%
 # Each category is a feature, 1 or 0, so its mean is the share of the patients who have it.

@@ -2,8 +2,8 @@
 Plots of a tree
 ===============
 
-The functions of ``taxarbor.plot`` draw on the given axes, or on a new figure, and return what
-they drew.
+The functions of ``taxarbor.plot`` draw on the given axes, or on a new figure, and return the
+axes.
 """
 
 # %%
@@ -30,7 +30,7 @@ classes = ClassTree.read(animals.tree).ancestors_of(animals.names, 2)
 # In ``plot_tree`` each box has the number of rows and the features that lead to them.
 # ``classes`` adds bars of known classes, and ``describe`` replaces the text.
 
-drawn = plot_tree(taxonomy, max_depth=3, classes=classes)
+ax = plot_tree(taxonomy, max_depth=3, classes=classes)
 
 # %%
 # Stability
@@ -38,20 +38,20 @@ drawn = plot_tree(taxonomy, max_depth=3, classes=classes)
 # After ``assess``, nodes that are not recovered in refits are drawn in pale colors.
 
 assessed = assess(model, X, random_state=0)
-drawn = plot_tree(assessed)
+ax = plot_tree(assessed)
 
 # %%
 # ``plot_stability`` shows the stability of each number of clusters, and that of data without
 # clusters.
 
-drawn = plot_stability(assessed)
+ax = plot_stability(assessed)
 
 # %%
 # Dendrogram
 # ----------
 # A vertical line across ``plot_dendrogram`` shows the clusters of a ``cut``.
 
-drawn = plot_dendrogram(taxonomy)
+ax = plot_dendrogram(taxonomy)
 plt.show()
 
 # %%

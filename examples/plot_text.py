@@ -147,16 +147,14 @@ why = explain(taxonomy, X, row_names=titles)
 
 def describe(node):
     """Return the size, then the words of the rule, then one headline for a leaf."""
-    lines = [(f"{len(tree.rows(node))} headlines", "title")]
-    for reason in taxonomy.reasons(node, 4):
-        lines.append((str(reason), "plus" if reason.sign > 0 else "minus"))
+    lines = [f"{len(tree.rows(node))} headlines", *map(str, taxonomy.reasons(node, 4))]
     if tree.is_leaf(node):
         headline = why.examples(node, 1)["typical"][0]["name"]
-        lines += [(part, "plain") for part in wrap(headline, 24)]
+        lines += wrap(headline, 24)
     return lines
 
 
-drawn = plot_tree(taxonomy, describe=describe)
+ax = plot_tree(taxonomy, describe=describe)
 
 # %%
 # The distinctive words of a leaf, compared with all headlines:

@@ -137,7 +137,7 @@ def grow_tree(jobs: pd.DataFrame, setup: Setup) -> ChosenTree | None:
     return ChosenTree(fit(job, data), data, f"HMMC on {dataset}, {strengths}")
 
 
-def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]:
+def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[str]]:
     """Return what to write in each node: its size, its largest classes, its features.
 
     The features are those of the node's own split, by the length of their weights over the
@@ -146,17 +146,17 @@ def describe_nodes(chosen: ChosenTree) -> Callable[[int], list[tuple[str, Any]]]
     tree, data = chosen.taxonomy.tree, chosen.data
     names = data.feature_names or tuple(f"x{n}" for n in range(data.X.shape[1]))
 
-    def describe(node: int) -> list[tuple[str, Any]]:
+    def describe(node: int) -> list[str]:
         rows = tree.rows(node)
         classes, counts = np.unique(data.y[rows], return_counts=True)
         largest = np.argsort(-counts, kind="stable")[:TOP]
-        lines = [(f"{len(rows):,} rows", "title")]
-        lines += [(f"{classes[n]}  {counts[n]:,}", "plain") for n in largest]
+        lines = [f"{len(rows):,} rows"]
+        lines += [f"{classes[n]}  {counts[n]:,}" for n in largest]
         rule = tree.rules[node]
         if rule is not None:
             lengths = np.linalg.norm(rule.weights, axis=0)
             decisive = np.argsort(-lengths, kind="stable")[:TOP]
-            lines += [(names[p], "plus") for p in decisive if lengths[p] > 0.0]
+            lines += [names[p] for p in decisive if lengths[p] > 0.0]
         return lines
 
     return describe
@@ -203,14 +203,14 @@ def draw_tree(chosen: ChosenTree, stem: Path) -> None:
     """Draw the first layers of a tree."""
     from matplotlib import pyplot as plt
 
-    drawn = plot_tree(
+    ax = plot_tree(
         chosen.taxonomy,
         max_depth=LAYERS - 1,
         describe=describe_nodes(chosen),
         orientation="down",
     )
-    figure: Any = drawn.axes.figure
-    drawn.axes.set_title(chosen.title, fontsize=11, loc="left", parse_math=False)
+    figure: Any = ax.figure
+    ax.set_title(chosen.title, fontsize=11, loc="left", parse_math=False)
     _save(figure, stem)
     plt.close(figure)
 

@@ -14,11 +14,11 @@ def test_the_curve_and_the_suggestion():
     with pytest.raises(ValueError, match="assess"):
         plot_stability(model)
     taxonomy = assess(model, X, n_refits=4)
-    curve, drawn = taxonomy.stability.curve, plot_stability(taxonomy)
-    data, reference, _, suggestion = drawn.lines
+    curve, ax = taxonomy.stability.curve, plot_stability(taxonomy)
+    data, reference, _, suggestion = ax.lines
     for line, values in ((data, curve.stability), (reference, curve.reference)):
         np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3, 4])
         np.testing.assert_array_equal(line.get_ydata(), values)
     assert set(suggestion.get_xdata()) == {curve.suggested} == {2}
-    assert "suggested: 2" in [text.get_text() for text in drawn.legend.get_texts()]
-    drawn.axes.figure.canvas.draw()
+    assert "suggested: 2" in [text.get_text() for text in ax.get_legend().get_texts()]
+    ax.figure.canvas.draw()

@@ -1,33 +1,20 @@
 """The stability of a tree that is cut into 1, 2, 3, ... clusters."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from taxarbor._errors import InputError
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import BRANCH, FONT_SIZE, MINUS, PLAIN, PLUS
-from taxarbor.taxonomy._stability_result import MIN_STABLE_SHARE, Curve
+from taxarbor.taxonomy._stability_result import MIN_STABLE_SHARE
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.legend import Legend
-    from matplotlib.lines import Line2D
 
-SIZE, MARGINS = (400.0, 250.0), (52.0, 40.0, 12.0, 12.0)  # points of a new figure
+WIDTH, HEIGHT = 460.0, 300.0  # points of a new figure
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class StabilityArtists:
-    """What ``plot_stability`` drew; see there."""
-
-    axes: "Axes"
-    curve: Curve
-    lines: tuple["Line2D", ...]
-    legend: "Legend"
-
-
-def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> StabilityArtists:
+def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the stability of each number of clusters, and the suggested number.
 
     A point is the share of refits that recover the least stable cluster of the cut, with a gap
@@ -42,10 +29,9 @@ def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> StabilityAr
 
     Returns
     -------
-    StabilityArtists
-        What was drawn: ``axes``, ``curve`` (its ``n_clusters``, ``stability`` and
-        ``reference``), ``lines`` (these two, the limit of stability, the suggestion) and
-        ``legend``.
+    Axes
+        The axes; its lines are the stability of these rows, that of rows without clusters, the
+        limit and the suggestion. ``taxonomy.stability.curve`` has the numbers.
 
     Raises
     ------
@@ -57,33 +43,29 @@ def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> StabilityAr
     >>> from taxarbor import Taxarbor, make_planted_tree
     >>> from taxarbor.stability import assess
     >>> X = make_planted_tree(200, depth=2).X
-    >>> drawn = plot_stability(assess(Taxarbor(6, random_state=0).fit(X), X, n_refits=5))
-    >>> drawn.curve.suggested
-    4
+    >>> ax = plot_stability(assess(Taxarbor(6, random_state=0).fit(X), X, n_refits=5))
+    >>> ax.get_legend().texts[-1].get_text()
+    'suggested: 4'
     >>> import matplotlib.pyplot as plt
-    >>> plt.close(drawn.axes.figure)
+    >>> plt.close(ax.figure)
     """
     stability = taxonomy_of(taxonomy).stability
     if stability is None:
         raise InputError(
             "the tree was not assessed yet; pass taxarbor.stability.assess(model, X)"
         )
-    curve = stability.curve
     _axes.require_matplotlib("plot_stability")
     from matplotlib.ticker import MaxNLocator
 
     if ax is None:
-        ax = _axes.new_axes(SIZE, MARGINS)
-    suggested = f"suggested: {curve.suggested}"
+        ax = _axes.new_axes(WIDTH, HEIGHT, layout="constrained")
+    curve = stability.curve
     thin: dict[str, Any] = {"linewidth": 0.8, "zorder": 1}
-    lines = (
-        *ax.plot(*curve[:2], "-o", color=PLUS, markersize=3.5, label="these rows", zorder=3),
-        *ax.plot(
-            *curve[::2], "-o", color=BRANCH, markersize=2.5, label="rows without clusters"
-        ),
-        ax.axhline(MIN_STABLE_SHARE, color=BRANCH, linestyle=":", **thin),
-        ax.axvline(curve.suggested, color=MINUS, linestyle="--", label=suggested, **thin),
-    )
+    ax.plot(*curve[:2], "-o", color=PLUS, markersize=3.5, label="these rows", zorder=3)
+    ax.plot(*curve[::2], "-o", color=BRANCH, markersize=2.5, label="rows without clusters")
+    ax.axhline(MIN_STABLE_SHARE, color=BRANCH, linestyle=":", **thin)
+    label = f"suggested: {curve.suggested}"
+    ax.axvline(curve.suggested, color=MINUS, linestyle="--", label=label, **thin)
     ax.set_ylim(-0.03, 1.05)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("number of clusters", color=PLAIN, fontsize=FONT_SIZE)
@@ -92,5 +74,5 @@ def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> StabilityAr
     ax.grid(axis="y", color=_axes.GRID, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(BRANCH)
-    legend = ax.legend(frameon=False, fontsize=FONT_SIZE, labelcolor=PLAIN)
-    return StabilityArtists(ax, curve, lines, legend)
+    ax.legend(frameon=False, fontsize=FONT_SIZE, labelcolor=PLAIN)
+    return ax

@@ -1,229 +1,186 @@
-"""Trees as boxes: where nodes stand, how large their boxes are, then the drawing.
+"""Trees as boxes: where nodes stand and how large their boxes are, then the drawing.
 
 A box holds lines of text and, below them, a bar of classes. Where boxes are placed, ``across``
-is the direction of a layout's breadth and ``along`` that of its depth: to the right and down if
-the root is on top, down and to the right if it is on the left. Lengths are in points.
+is the direction in which leaves follow one another and ``along`` that from the root to the
+leaves: to the right and down, or down and to the right. Lengths are in points.
 """
 
-import functools
 import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._types import Array, IndexArray
-from taxarbor.plot import _axes, _nodes
-from taxarbor.plot._axes import Orientation, Size, StyledLine
+from taxarbor.explain._feature_table import Classes
+from taxarbor.metrics._classes import NO_LABEL
+from taxarbor.plot import _axes
+from taxarbor.plot._axes import FONT_SIZE, GRID, INK, LINE_HEIGHT, LITERAL, PLAIN
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy._text import count_rows, describe_rule, phrase
+from taxarbor.tree import Tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import LineCollection, PolyCollection
-    from matplotlib.legend import Legend
-    from matplotlib.patches import FancyBboxPatch
-    from matplotlib.text import Text
+    from matplotlib.font_manager import FontProperties
+
+Lines: TypeAlias = list[tuple[str, str]]
+"""Texts and their colours."""
 
 GAP_ACROSS, GAP_ALONG, MARGIN, STUB = 8.0, 28.0, 6.0, 10.0
-MIN_WIDTH = 150.0  # of a new figure: room for a legend
 PAD, SPACE = 6.0, 3.5  # within boxes, and between lines and bar
 BAR_HEIGHT, MIN_BAR_WIDTH = 5.0, 60.0
 ROUNDING, LINE_WIDTH = 4.0, 1.3
 DOTTED, DASHED = (0, (1.0, 1.2)), (0, (3.0, 2.0))
 UNSTABLE_ALPHA = 0.65  # of the text of a node that is not stable
 MIN_FONT_SIZE = 1.0  # matplotlib draws smaller fonts too large for their boxes
-MAX_LEGEND_SHARE = 0.4  # of the height of the axes; a larger legend is left out
+LEGEND_PAD, LEGEND_HANDLE = 5.0, 3.1 * FONT_SIZE  # a coloured square with the space around it
+N_TOP_FEATURES = 3
+MAX_CLASSES_NAMED, MIN_CLASS_SHARE, MAX_CLASS_LETTERS = 2, 0.1, 20  # of a node
+# The muted set of Paul Tol, made for colour-blind readers, less one that is close to others.
+CLASS_COLOURS = (
+    "#332288", "#cc6677", "#44aa99", "#ddcc77", "#88ccee", "#882255", "#117733", "#999933",
+)  # fmt: skip
+BAR_COLOURS = (*CLASS_COLOURS, _axes.OTHER, GRID)  # of the rest, and of rows without a class
 
 
-# Where nodes stand
+# Coordinates
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeLayout:
-    """Places for the nodes of a tree, or of its upper levels.
-
-    The nodes shown without children stand at breadths 0, 1, 2, ... from left to right, and a
-    parent in the middle between its first and its last child. So any two nodes of one depth
-    are at least 1 apart.
-    """
-
-    nodes: IndexArray  # ids of the nodes shown, parents first; all arrays follow this order
-    depth: IndexArray
-    breadth: Array
-    parents: IndexArray  # of each node but the first, the position of its parent in nodes
-    is_cut: NDArray[np.bool_]  # whether the node has children that are not shown
-    is_unstable: NDArray[np.bool_]  # whether the tree was assessed, and the node is not stable
-
-    @property
-    def n_ends(self) -> int:
-        """Number of nodes shown without children: leaves, and nodes that are cut."""
-        return len(self.nodes) - len(np.unique(self.parents))
-
-
-def lay_out(taxonomy: Taxonomy, max_depth: SupportsIndex | None = None) -> TreeLayout:
-    """Return places for the nodes down to a depth; the root has depth 0."""
-    tree = taxonomy.tree
-    limit = tree.height if max_depth is None else operator.index(max_depth)
-    if limit < 0:
-        raise InputError(f"max_depth must be 0 or more, or None, got {limit}")
-    nodes = np.flatnonzero(tree.depth <= limit)
-    parents = np.searchsorted(nodes, tree.parents[nodes[1:]])  # ids ascend, as positions do
-    is_end = np.ones(len(nodes), dtype=bool)
-    is_end[parents] = False
-    ends = np.flatnonzero(is_end)
-    breadth = np.zeros(len(nodes))
-    breadth[ends[np.argsort(tree.start[nodes[ends]])]] = np.arange(len(ends))
-    places, last = breadth.tolist(), [-1.0] * len(nodes)
-    # From the last node to the first: children come before their parent, the last one first.
-    for node, parent in zip(range(len(nodes) - 1, 0, -1), parents[::-1].tolist(), strict=True):
-        last[parent] = places[node] if last[parent] < 0 else last[parent]
-        places[parent] = (places[node] + last[parent]) / 2
-    is_unstable = np.zeros(len(nodes), dtype=bool)
-    if taxonomy.stability is not None:
-        is_unstable[1:] = ~taxonomy.stability.is_stable[nodes[1:]]
-    is_cut = is_end & ~np.isin(nodes, tree.leaves)
-    return TreeLayout(nodes, tree.depth[nodes], np.array(places), parents, is_cut, is_unstable)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BoxLayout:
-    """Boxes that do not overlap, and branches that cross none."""
+    """Boxes that do not overlap, and branches that cross none; ``y`` is 0 at the bottom."""
 
     low: Array  # (n_shown, 2), lower left corners, (x, y); boxes are equally wide
     high: Array  # (n_shown, 2), upper right corners
-    branches: Array  # (n_lines, 2, 2), ends of lines; no two overlap
+    branches: Array  # (n_shown - 1, 4, 2), from the parent to each node but the root
     stubs: Array  # (n_cut, 2, 2), short lines that stand for children not shown
-    size: Size
-    scale: float  # by which all of these and the fonts are multiplied to fit; at most 1
+    size: tuple[float, float]
 
 
-def place_boxes(
-    layout: TreeLayout,
-    widths: Array,
-    heights: Array,
-    orientation: Orientation,
-    available: Size | None = None,
-) -> BoxLayout:
-    """Return boxes of these sizes at least, close to each other or spread over a size."""
-    is_down, depth = orientation == "down", layout.depth
-    widths = np.full(len(widths), widths.max())
+def lay_out(
+    tree: Tree, nodes: IndexArray, widths: Array, heights: Array, *, is_down: bool
+) -> TreeLayout:
+    """Return boxes of these sizes at least for some nodes, with which their parents are shown.
+
+    The nodes shown without children stand at equal distances, and a parent in the middle
+    between its first and its last child.
+    """
+    depth = tree.depth[nodes]
+    parents = np.searchsorted(nodes, tree.parents[nodes[1:]])  # ids ascend, as positions do
+    widths = np.full(len(nodes), widths.max())
     across, along = (widths, heights) if is_down else (heights, widths)
     levels = np.zeros(depth.max() + 1)  # the largest box of each
     np.maximum.at(levels, depth, along)
-    length = levels.sum() + GAP_ALONG * (len(levels) - 1) + STUB * layout.is_cut.any()
-    size = np.array([layout.n_ends * (across.max() + GAP_ACROSS), length]) + 2 * MARGIN
-    scale, spare = 1.0, 0.0
-    if available is not None:
-        given = np.array(available if is_down else available[::-1])
-        scale = min(1.0, *(given / size))
-        spare = (given[1] / scale - size[1]) / len(levels)  # goes between levels
-        size = given / scale
-    pitch = (size[0] - 2 * MARGIN) / layout.n_ends
-    middle = MARGIN + pitch * (layout.breadth + 0.5)
-    steps = levels + GAP_ALONG + spare
-    top = MARGIN + spare / 2 + np.cumsum(steps) - steps
-    begin = np.column_stack([middle - across / 2, top[depth]])
-    end = np.column_stack([middle + across / 2, top[depth] + along])
-    page = size if is_down else size[::-1]
+    tops = MARGIN + np.cumsum(levels + GAP_ALONG) - levels - GAP_ALONG
+    is_end = ~np.isin(np.arange(len(nodes)), parents)
+    breadth = _find_breadths(tree.start[nodes], parents, is_end)
+    pitch = across.max() + GAP_ACROSS
+    middle, top = MARGIN + pitch * (breadth + 0.5), tops[depth]
+    cut = np.flatnonzero(is_end & ~np.isin(nodes, tree.leaves))
+    length = tops[-1] + levels[-1] + MARGIN + STUB * bool(len(cut))
+    size = pitch * np.count_nonzero(is_end) + 2 * MARGIN, float(length)
+    width, height = size if is_down else size[::-1]
 
-    def turn(points: Array) -> Array:
-        """Take (across, along) to (x, y), which counts from the bottom of the page."""
-        x, y = np.moveaxis(points if is_down else points[..., ::-1], -1, 0)
-        return np.stack([x, page[1] - y], axis=-1)
+    def to_page(*points: tuple[Array, Array]) -> Array:
+        """Return points of lines, (across, along), as (x, y)."""
+        lines = np.stack([np.column_stack(point) for point in points], axis=1)
+        lines = lines if is_down else lines[..., ::-1]
+        return np.stack([lines[..., 0], height - lines[..., 1]], axis=-1)
 
-    between = (top[:-1] + levels[:-1] + top[1:]) / 2
-    branches, stubs = (turn(lines) for lines in _join(layout, begin, end, between))
-    corners = turn(begin), turn(end)
-    low, high = np.minimum(*corners), np.maximum(*corners)
-    return BoxLayout(low, high, branches, stubs, (float(page[0]), float(page[1])), scale)
+    end, bar = top + along, top[1:] - GAP_ALONG / 2
+    boxes = to_page((middle - across / 2, top), (middle + across / 2, end))
+    branches = to_page(
+        (middle[parents], end[parents]), (middle[parents], bar),
+        (middle[1:], bar), (middle[1:], top[1:]),
+    )  # fmt: skip
+    stubs = to_page((middle[cut], end[cut]), (middle[cut], end[cut] + STUB))
+    return TreeLayout(boxes.min(axis=1), boxes.max(axis=1), branches, stubs, (width, height))
 
 
-def _join(layout: TreeLayout, begin: Array, end: Array, between: Array) -> tuple[Array, Array]:
-    """Return branches and stubs, each of shape (n_lines, 2, 2).
-
-    A stem leads from a parent to a bar, in the middle between two levels, and from there drops
-    lead to the children.
-    """
-    middle = (begin[:, 0] + end[:, 0]) / 2
-    inner, cut = np.unique(layout.parents), np.flatnonzero(layout.is_cut)
-    bar = between[layout.depth[inner]]
-    left, right = np.full(len(middle), np.inf), np.full(len(middle), -np.inf)
-    np.minimum.at(left, layout.parents, middle[1:])
-    np.maximum.at(right, layout.parents, middle[1:])
-    branches = [
-        _lines(middle[inner], end[inner, 1], middle[inner], bar),
-        _lines(left[inner], bar, right[inner], bar),
-        _lines(middle[1:], between[layout.depth[1:] - 1], middle[1:], begin[1:, 1]),
-    ]
-    stubs = _lines(middle[cut], end[cut, 1], middle[cut], end[cut, 1] + STUB)
-    return np.concatenate(branches), stubs
-
-
-def _lines(x0: Array, y0: Array, x1: Array, y1: Array) -> Array:
-    return np.stack([np.column_stack([x0, y0]), np.column_stack([x1, y1])], axis=1)
+def _find_breadths(start: IndexArray, parents: IndexArray, is_end: Any) -> Array:
+    """Return 0, 1, 2, ... for the ends in the order of rows, and for parents the middle."""
+    breadth, ends = np.zeros(len(start)), np.flatnonzero(is_end)
+    breadth[ends[np.argsort(start[ends])]] = np.arange(len(ends))
+    places, last = breadth.tolist(), [-1.0] * len(start)
+    # From the last node to the first: children come before their parent, the last one first.
+    for node, parent in zip(range(len(start) - 1, 0, -1), parents[::-1].tolist(), strict=True):
+        last[parent] = places[node] if last[parent] < 0 else last[parent]
+        places[parent] = (places[node] + last[parent]) / 2
+    return np.array(places)
 
 
 # What boxes hold
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Contents:
-    """What the boxes of a tree hold, in the order of its layout."""
+class Bars:
+    """The shares of classes in nodes; without classes, all is empty."""
 
-    lines: list[list[StyledLine]]
-    counts: IndexArray  # (n_shown, n_colours), the pieces of each bar
-    colours: tuple[str, ...]  # empty where there are no classes, and so no bars
+    shares: Array  # (n_shown, n_classes): the eight largest, all others, rows without one
+    legend: Lines
+    lines: list[Lines]  # of each node, such as ``mammals · 92%``, of rows with a class
 
-    def measure(self) -> tuple[Array, Array]:
-        """Return the width and the height that each box needs."""
-        widths = [max(map(_axes.width_of, lines), default=0.0) for lines in self.lines]
-        width = np.array(widths)
-        height = np.array([_axes.LINE_HEIGHT * len(lines) for lines in self.lines])
-        if self.colours:
-            width, height = np.maximum(width, MIN_BAR_WIDTH), height + BAR_HEIGHT + SPACE
-        return width + 2 * PAD, height + 2 * PAD
 
-    def place_bars(self, placed: BoxLayout) -> tuple[Array, IndexArray]:
-        """Return the corners of all pieces of the bars, (n_pieces, 4, 2), and their classes."""
-        nodes, pieces = np.nonzero(self.counts)
-        ends = np.cumsum(self.counts, axis=1) / self.counts.sum(axis=1, keepdims=True)
-        ends = np.column_stack([np.zeros(len(ends)), ends])
-        width = (placed.high - placed.low)[:, :1] - 2 * PAD
-        x, y = placed.low[:, :1] + PAD + width * ends, placed.low[nodes, 1] + PAD
-        left, right, top = x[nodes, pieces], x[nodes, pieces + 1], y + BAR_HEIGHT
-        corners = (left, y), (right, y), (right, top), (left, top)
-        return np.stack([np.column_stack(corner) for corner in corners], axis=1), pieces
+def count_classes(tree: Tree, nodes: Sequence[int], given: ArrayLike | None) -> Bars:
+    """Count the classes of nodes; ValueError if classes and rows do not match."""
+    if given is None:
+        return Bars(np.zeros((len(nodes), 0)), [], [[] for _ in nodes])
+    classes, n_coloured = Classes.of(given, tree.n_rows), len(CLASS_COLOURS)
+    shares, lines = np.zeros((len(nodes), n_coloured + 2)), []
+    for node, line in zip(nodes, shares, strict=True):
+        counts = classes.count(tree.rows(node))
+        for code, count in counts:
+            line[min(code, n_coloured)] += count / tree.sizes[node]  # -1 is the last
+        n_known = sum(count for code, count in counts if code >= 0)
+        lines.append([
+            (f"{_axes.shorten(classes.names[code], MAX_CLASS_LETTERS)} · {count / n_known:.0%}",
+             PLAIN)
+            for code, count in counts[:MAX_CLASSES_NAMED]
+            if code >= 0 and count >= MIN_CLASS_SHARE * n_known
+        ])  # fmt: skip
+    names = [*map(_axes.shorten, classes.names[:n_coloured])]
+    names += [""] * (n_coloured - len(names)) + ["other", NO_LABEL]
+    legend = zip(names, BAR_COLOURS, shares[0].tolist(), strict=True)
+    return Bars(shares, [(name, colour) for name, colour, share in legend if share], lines)
+
+
+def describe_node(taxonomy: Taxonomy, node: int) -> Lines:
+    """Return the number of rows, what leads here and what the rule does."""
+    lines = [(count_rows(taxonomy, node), INK)]
+    for reason in taxonomy.reasons(node, N_TOP_FEATURES):
+        colour = _axes.PLUS if reason.sign > 0 else _axes.MINUS
+        lines.append((phrase(reason, _axes.MAX_LETTERS), colour))
+    rule = describe_rule(taxonomy, node).removeprefix("its rule ").partition(" by ")[0]
+    return [*lines, (_axes.shorten(rule), PLAIN)] if rule else lines
+
+
+def check_lines(texts: Sequence[str], node: int) -> Lines:
+    """Return lines that can be drawn, the first in black; TypeError if these are not lines."""
+    if isinstance(texts, str):
+        raise InputTypeError(
+            f"describe must return a list of lines, got the text {texts!r} for node {node}: "
+            "put it in a list, or split it into lines"
+        )
+    return [(_axes.shorten(text), PLAIN if n else INK) for n, text in enumerate(texts)]
 
 
 # The drawing
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TreeArtists:
-    """What ``plot_tree`` drew; see there."""
-
-    axes: "Axes"
-    layout: TreeLayout
-    boxes: tuple["FancyBboxPatch", ...]
-    texts: tuple[tuple["Text", ...], ...]
-    branches: "LineCollection"
-    stubs: "LineCollection"
-    bars: "PolyCollection | None"
-    legend: "Legend | None"
 
 
 def plot_tree(
     taxonomy: object,
     *,
     max_depth: SupportsIndex | None = None,
-    describe: _nodes.Describe | None = None,
+    describe: Callable[[int], Sequence[str]] | None = None,
     classes: ArrayLike | None = None,
-    orientation: Orientation = "down",
+    orientation: Literal["down", "right"] = "down",
     ax: "Axes | None" = None,
-) -> TreeArtists:
+) -> "Axes":
     """Draw a tree as boxes, joined by branches, that say what is in each node and why.
 
     Once the tree was assessed, the boxes of nodes that are not stable are pale and dashed, and
@@ -236,11 +193,10 @@ def plot_tree(
     max_depth : int, optional
         Show no deeper nodes. A dotted line marks a node that has some below; leaves are grey.
     describe : callable, optional
-        Takes a node's id and returns the lines of its box: strings, or pairs of a string and
-        "title", "plain", "plus" or "minus". The first line is a title by default, the others
-        plain. Texts are shown as they are, without mathematics, up to 28 characters. By
-        default: the number of rows; what leads to the node, three features at most; and the
-        two largest classes.
+        Takes a node's id and returns the lines of its box, of which the first is a title.
+        Texts are shown as they are, without mathematics, up to 28 characters. By default: the
+        number of rows; what leads to the node, three features at most, blue where it has more
+        of them and red where it has less; and the two largest classes.
     classes : array of shape (n_rows,), optional
         The class of each row. A bar in each box then shows how many rows are of each class,
         the eight largest classes in colours, any others and rows without a class in grey, and
@@ -248,17 +204,14 @@ def plot_tree(
     orientation : {"down", "right"}
         Where the tree grows to: from a root on top, or from a root on the left.
     ax : Axes, optional
-        Axes to fill; by default those of a new figure, as large as the boxes need, but at most
-        100 inches. In smaller axes, all is drawn smaller, and without text where letters would
-        be below one point.
+        Axes to draw on; by default those of a new figure, as large as the boxes need, but at
+        most 100 inches. In smaller axes, all is drawn smaller, and without text where letters
+        would be below one point.
 
     Returns
     -------
-    TreeArtists
-        What was drawn: ``axes``, ``layout`` (``layout.nodes``, ids of the nodes shown, in the
-        order of ``boxes`` and ``texts``), ``boxes``, ``texts`` (the lines of each node),
-        ``branches`` and ``stubs`` (to children shown, and not shown), ``bars`` (None without
-        classes) and ``legend`` (None without classes and pale nodes).
+    Axes
+        The axes. Boxes are its first patches, in the order of the nodes shown.
 
     Raises
     ------
@@ -269,118 +222,169 @@ def plot_tree(
     --------
     >>> from taxarbor.exchange import from_linkage
     >>> tree = from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]])
-    >>> drawn = plot_tree(tree, describe=lambda node: [f"node {node}", "costs $5"])
-    >>> [text.get_text() for text in drawn.texts[0]]
+    >>> ax = plot_tree(tree, describe=lambda node: [f"node {node}", "costs $5"])
+    >>> [text.get_text() for text in ax.texts[:2]]
     ['node 0', 'costs $5']
-    >>> figure = drawn.axes.figure
-    >>> figure.savefig("tree.png", dpi=3000 / figure.get_figwidth())  # doctest: +SKIP
+    >>> ax.figure.savefig("tree.png", dpi=3000 / ax.figure.get_figwidth())  # doctest: +SKIP
     >>> import matplotlib.pyplot as plt
-    >>> plt.close(figure)
+    >>> plt.close(ax.figure)
     """
-    _axes.check_orientation(orientation)
+    if orientation not in ("down", "right"):
+        raise InputError(f"orientation must be 'down' or 'right', got {orientation!r}")
     taxonomy = taxonomy_of(taxonomy)
-    layout = lay_out(taxonomy, max_depth)
-    nodes = layout.nodes.tolist()
-    counts = _nodes.ClassCounts.of(taxonomy.tree, classes)
-    if describe is None:
-        describe = functools.partial(_nodes.describe_node, taxonomy, counts)
-    lines = [_nodes.check_lines(describe(node), node) for node in nodes]
-    colours = tuple(colour for _, colour in counts.entries)
-    contents = Contents(lines, counts.counts[layout.nodes], colours)
-    entries = counts.entries
-    if layout.is_unstable.any():
-        entries += (("pale: not stable", _axes.GRID),)
+    tree = taxonomy.tree
+    limit = tree.height if max_depth is None else operator.index(max_depth)
+    if limit < 0:
+        raise InputError(f"max_depth must be 0 or more, or None, got {limit}")
+    nodes = np.flatnonzero(tree.depth <= limit)
+    bars = count_classes(tree, nodes.tolist(), classes)
+    lines = [
+        describe_node(taxonomy, node) + of_classes
+        if describe is None
+        else check_lines(describe(node), node)
+        for node, of_classes in zip(nodes.tolist(), bars.lines, strict=True)
+    ]
+    is_unstable = np.zeros(len(nodes), dtype=bool)
+    if taxonomy.stability is not None:
+        is_unstable[1:] = ~taxonomy.stability.is_stable[nodes[1:]]
+    legend = [*bars.legend, *[("pale: not stable", GRID)] * bool(is_unstable.any())]
     _axes.require_matplotlib("plot_tree")
-    place = functools.partial(place_boxes, layout, *contents.measure(), orientation)
+    widths, heights = measure_boxes(lines, has_bars=bool(bars.legend))
+    layout = lay_out(tree, nodes, widths, heights, is_down=orientation == "down")
     if ax is None:
-        width, height = place().size
-        height += _axes.legend_height(entries, width)
-        scale = min(1.0, _axes.MAX_INCHES * _axes.POINTS_PER_INCH / max(width, height))
-        ax = _axes.new_axes((scale * max(width, MIN_WIDTH), scale * height))
-    ax.set_aspect("auto")
-    width, height = _axes.size_of(ax)
-    foot = _axes.legend_height(entries, width)
-    if foot > MAX_LEGEND_SHARE * height:
-        entries, foot = (), 0.0
-    placed = place((width, height - foot))
+        foot = _legend_height(legend, layout.size[0])
+        ax = _axes.new_axes(layout.size[0], layout.size[1] + foot, layout="none")
+    scale = _fit_axes(ax, layout, legend)
+    _draw_branches(ax, layout, scale)
+    _draw_boxes(ax, layout, scale, np.isin(nodes, tree.leaves), is_unstable)
+    _draw_bars(ax, layout, bars.shares)
+    _write_lines(ax, layout, scale, lines, is_unstable)
+    _draw_legend(ax, legend)
+    return ax
+
+
+def font(colour: str, scale: float = 1.0) -> "FontProperties":
+    """Return the font of a line: titles, which are black, are bold."""
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(weight="bold" if colour == INK else "normal", size=scale * FONT_SIZE)
+
+
+def width_of(text: str, colour: str = PLAIN) -> float:
+    """Return the width of a line, whatever the figure is saved as."""
+    from matplotlib.textpath import text_to_path
+
+    return float(text_to_path.get_text_width_height_descent(text, font(colour), False)[0])
+
+
+def measure_boxes(lines: Sequence[Lines], *, has_bars: bool) -> tuple[Array, Array]:
+    """Return the width and the height that each box needs."""
+    least = MIN_BAR_WIDTH if has_bars else 0.0
+    widths = [max([least, *(width_of(*line) for line in texts)]) for texts in lines]
+    heights = np.array([LINE_HEIGHT * len(texts) for texts in lines])
+    heights += has_bars * (BAR_HEIGHT + SPACE)
+    return np.array(widths) + 2 * PAD, heights + 2 * PAD
+
+
+def _fit_axes(ax: "Axes", layout: TreeLayout, legend: Lines) -> float:
+    """Set limits so that a layout is in the middle of axes, above a legend.
+
+    Returns the scale, at most 1, by which fonts and lines have to be drawn smaller.
+    """
+    width, height = np.array(ax.bbox.size) / (ax.figure.dpi / _axes.POINTS_PER_INCH)
+    foot = min(_legend_height(legend, width), height / 2)
+    scale = min(1.0, width / layout.size[0], (height - foot) / layout.size[1])
+    left = (layout.size[0] - width / scale) / 2
+    bottom = (layout.size[1] - (height + foot) / scale) / 2
     ax.set_axis_off()
-    ax.set(xlim=(0, placed.size[0]), ylim=(-foot / placed.scale, placed.size[1]))
-    branches, stubs = _draw_branches(ax, placed)
-    return TreeArtists(
-        axes=ax,
-        layout=layout,
-        boxes=_draw_boxes(ax, layout, placed),
-        texts=_write_lines(ax, layout, placed, contents.lines),
-        branches=branches,
-        stubs=stubs,
-        bars=_draw_bars(ax, placed, contents),
-        legend=_axes.draw_legend(ax, entries),
-    )
+    ax.set_aspect("auto")
+    ax.set(xlim=(left, left + width / scale), ylim=(bottom, bottom + height / scale))
+    return float(scale)
 
 
-def _draw_branches(ax: "Axes", placed: BoxLayout) -> tuple["LineCollection", "LineCollection"]:
+def _draw_branches(ax: "Axes", layout: TreeLayout, scale: float) -> None:
     from matplotlib.collections import LineCollection
 
-    look: dict[str, Any] = {"colors": _axes.BRANCH, "linewidths": LINE_WIDTH * placed.scale}
-    branches = LineCollection(list(placed.branches), capstyle="projecting", zorder=1, **look)
-    stubs = LineCollection(list(placed.stubs), linestyles=DOTTED, zorder=1, **look)
+    look: dict[str, Any] = {"colors": _axes.BRANCH, "linewidths": LINE_WIDTH * scale}
+    branches = LineCollection([*layout.branches], zorder=1, **look)
+    stubs = LineCollection([*layout.stubs], linestyles=DOTTED, zorder=1, **look)
     for lines in (branches, stubs):
         ax.add_collection(lines, autolim=False)
-    return branches, stubs
-
-
-def _draw_bars(ax: "Axes", placed: BoxLayout, contents: Contents) -> "PolyCollection | None":
-    from matplotlib.collections import PolyCollection
-
-    if not contents.colours:
-        return None
-    pieces, classes = contents.place_bars(placed)
-    faces = [contents.colours[n] for n in classes]
-    bars = PolyCollection(list(pieces), facecolors=faces, linewidths=0.0, zorder=3)
-    ax.add_collection(bars, autolim=False)
-    return bars
 
 
 def _draw_boxes(
-    ax: "Axes", layout: TreeLayout, placed: BoxLayout
-) -> tuple["FancyBboxPatch", ...]:
+    ax: "Axes", layout: TreeLayout, scale: float, is_leaf: Any, is_unstable: Any
+) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    has_children = layout.is_cut.copy()
-    has_children[layout.parents] = True
-    boxes = []
-    looks = zip(placed.low, placed.high, has_children, layout.is_unstable, strict=True)
-    for low, high, is_inner, is_unstable in looks:
-        width, height = high - low
+    looks = zip(layout.low, layout.high - layout.low, is_leaf, is_unstable, strict=True)
+    for low, (width, height), leaf, unstable in looks:
         box = FancyBboxPatch(
-            tuple(low), width, height, linewidth=placed.scale, zorder=2, edgecolor=_axes.EDGE,
+            tuple(low), width, height, linewidth=scale, zorder=2, edgecolor=_axes.EDGE,
             boxstyle=f"round,pad=0,rounding_size={ROUNDING}",
-            facecolor=_axes.FACE if is_inner else _axes.LEAF_FACE,
-            linestyle=DASHED if is_unstable else "solid",
+            facecolor=_axes.LEAF_FACE if leaf else _axes.FACE,
+            linestyle=DASHED if unstable else "solid",
         )  # fmt: skip
         ax.add_patch(box)
-        boxes.append(box)
-    return tuple(boxes)
+
+
+def _draw_bars(ax: "Axes", layout: TreeLayout, shares: Array) -> None:
+    """Draw bars of classes at the feet of boxes, one class after the other."""
+    left, bottom = layout.low.T + PAD
+    widths = shares.T * (layout.high[:, 0] - layout.low[:, 0] - 2 * PAD)
+    for colour, width in zip(BAR_COLOURS, widths, strict=False):
+        some = width > 0.0
+        ax.barh(
+            bottom[some], width[some], BAR_HEIGHT, left[some], align="edge", color=colour,
+            linewidth=0.0, zorder=3,
+        )  # fmt: skip
+        left = left + width
 
 
 def _write_lines(
-    ax: "Axes", layout: TreeLayout, placed: BoxLayout, contents: list[list[StyledLine]]
-) -> tuple[tuple["Text", ...], ...]:
+    ax: "Axes", layout: TreeLayout, scale: float, lines: Sequence[Lines], is_unstable: Any
+) -> None:
     """Write the lines of each box one below the other, from the middle of its top."""
-    if placed.scale * _axes.FONT_SIZE < MIN_FONT_SIZE:
-        return ((),) * len(contents)
-    look: dict[str, Any] = {"ha": "center", "va": "baseline", "zorder": 3, **_axes.LITERAL}
-    texts = []
-    places = zip(contents, placed.low, placed.high, layout.is_unstable, strict=True)
-    for lines, low, high, is_unstable in places:
-        middle, top = (low[0] + high[0]) / 2, high[1] - PAD - _axes.FONT_SIZE
-        look["alpha"] = UNSTABLE_ALPHA if is_unstable else 1.0
-        written = [
-            ax.text(
-                middle, top - n * _axes.LINE_HEIGHT, text, color=_axes.COLOURS[style],
-                fontproperties=_axes.font(style, placed.scale), **look,
-            )
-            for n, (text, style) in enumerate(lines)
-        ]  # fmt: skip
-        texts.append(tuple(written))
-    return tuple(texts)
+    if scale * FONT_SIZE < MIN_FONT_SIZE:
+        return
+    look: dict[str, Any] = {"ha": "center", "va": "baseline", "zorder": 3, **LITERAL}
+    middles, tops = (layout.low[:, 0] + layout.high[:, 0]) / 2, layout.high[:, 1]
+    for texts, x, top, unstable in zip(lines, middles, tops, is_unstable, strict=True):
+        look["alpha"] = UNSTABLE_ALPHA if unstable else 1.0
+        for n, (text, colour) in enumerate(texts):
+            y = top - PAD - FONT_SIZE - n * LINE_HEIGHT
+            ax.text(x, y, text, color=colour, fontproperties=font(colour, scale), **look)
+
+
+def _draw_legend(ax: "Axes", legend: Lines) -> None:
+    """Draw a legend at the foot of the axes."""
+    from matplotlib.patches import Patch
+
+    if not legend:
+        return
+    # A name that begins with an underscore would be left out.
+    handles = [
+        Patch(facecolor=colour, label=" " * name.startswith("_") + name)
+        for name, colour in legend
+    ]
+    width = ax.bbox.width / (ax.figure.dpi / _axes.POINTS_PER_INCH)
+    drawn = ax.legend(
+        handles=handles, loc="lower center", ncols=_legend_columns(legend, width),
+        frameon=False, prop=font(PLAIN), borderpad=0.0, borderaxespad=LEGEND_PAD / FONT_SIZE,
+        handlelength=1.0, handleheight=1.0, handletextpad=0.5, columnspacing=1.6,
+        labelspacing=LINE_HEIGHT / FONT_SIZE - 1.0, labelcolor=PLAIN,
+    )  # fmt: skip
+    for text in drawn.get_texts():
+        text.set(**LITERAL)
+
+
+def _legend_columns(legend: Lines, width: float) -> int:
+    widest = max(width_of(name) for name, _ in legend) + LEGEND_HANDLE
+    return max(1, min(len(legend), int(width // widest)))
+
+
+def _legend_height(legend: Lines, width: float) -> float:
+    if not legend:
+        return 0.0
+    n_lines = -(-len(legend) // _legend_columns(legend, width))
+    return n_lines * LINE_HEIGHT + 2 * LEGEND_PAD
