@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 
 from taxarbor import Taxarbor
@@ -120,26 +118,6 @@ def test_blocks_of_rows_do_not_matter():
     csr = explain(taxonomy, sparse.csr_array(X))
     np.testing.assert_allclose(csr.margins.values[0], why.margins.values[0], atol=1e-9)
     assert csr.examples(1)["typical"] == why.examples(1)["typical"]
-
-
-@given(data=st.data())
-@settings(max_examples=40)
-def test_margins_of_any_division(data):
-    n_rows = data.draw(st.integers(2, 12))
-    labels = data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows))
-    values = st.lists(st.integers(-3, 3), min_size=2, max_size=2)
-    X = np.array(data.draw(st.lists(values, min_size=n_rows, max_size=n_rows)), dtype=float)
-    why = explain(from_labels(labels), X)
-    tree = why.taxonomy.tree
-    expected = [
-        margin_of(tree, 0, child, X[row])
-        for child in tree.children(0)
-        for row in tree.rows(child)
-    ]
-    if expected:
-        np.testing.assert_allclose(
-            why.margins.values[0] * why.margins.units[0], expected, atol=1e-12
-        )
 
 
 # Steps

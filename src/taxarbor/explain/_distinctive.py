@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._feature_table import FeatureTable, blocks, row_width
+from taxarbor.explain._feature_table import FeatureTable, blocks, is_boolean, row_width
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._reasons import category_of
 from taxarbor.taxonomy._text import phrase
@@ -118,7 +118,7 @@ class ColumnSummary:
         """Return the line of one feature; of a category, that of its value."""
         taxonomy, all_mean = self.taxonomy, float(self.mean[feature])
         name = names[feature] if (names := taxonomy.feature_names) else f"x{feature}"
-        category, is_boolean = category_of(taxonomy, feature), taxonomy.is_boolean
+        category = category_of(taxonomy, feature)
         column, values = name, tuple[str, ...]()
         if category is not None:
             code = feature - category.first
@@ -130,7 +130,7 @@ class ColumnSummary:
             column, values = category.name, category.values[code : code + 1]
             name = f"{column} = {category.values[code]}"
         share = all_share = None
-        if is_boolean is not None and is_boolean[feature]:
+        if is_boolean(taxonomy, feature):
             share, all_share = counts[-1] / sum(counts), every[-1] / sum(every)
         reason = Reason(feature, column, effect, effect, have=share, categories=values)
         return {

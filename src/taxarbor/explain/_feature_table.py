@@ -14,7 +14,7 @@ from taxarbor.metrics._classes import NO_LABEL, encode_labels, name_of
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._reasons import category_of
+from taxarbor.taxonomy._reasons import are_zero_and_one, category_of
 
 BLOCK_SIZE = 1 << 20
 """Numbers held at once."""
@@ -63,10 +63,10 @@ class FeatureTable:
         self, taxonomy: Taxonomy, positions: IndexArray, feature: int
     ) -> list[str]:
         """Return a feature of some rows, or the column of its category, as text."""
-        category, is_boolean = category_of(taxonomy, feature), taxonomy.is_boolean
+        category = category_of(taxonomy, feature)
         if category is None:
             values = self.values(positions, [feature])[:, 0].tolist()
-            if is_boolean is not None and is_boolean[feature]:
+            if is_boolean(taxonomy, feature):
                 texts = ["yes" if value else "no" for value in values]
             else:
                 texts = [format_number(value) for value in values]
@@ -105,6 +105,12 @@ def blocks(n_rows: int, width: float) -> Iterator[slice]:
     """Return slices of rows of about a million numbers each, given the numbers of a row."""
     step = max(int(BLOCK_SIZE / max(width, 1.0)), 1)
     return (slice(first, first + step) for first in range(0, n_rows, step))
+
+
+def is_boolean(taxonomy: Taxonomy, feature: int) -> bool:
+    """Say whether a feature is known to hold 0 and 1 only."""
+    values = taxonomy.two_values
+    return values is not None and bool(are_zero_and_one(values[feature]))
 
 
 # Names and classes
