@@ -80,11 +80,7 @@ def test_missing_values_and_unknown_categories(run_json, refuse, folder, opened)
     run_json("fit", "cars.csv", "-k", 3)
     text = (folder / "cars.csv").read_text(encoding="utf-8")
     (folder / "new.csv").write_text(text.replace("europe", "mars"), encoding="utf-8")
-    document = run_json("predict", "cars.taxarbor", "new.csv")
-    (note,) = document["notes"]
-    assert note.startswith("19 values")
-    assert "origin (10)" in note
-    assert len(document["labels"]) == 40
+    assert len(run_json("predict", "cars.taxarbor", "new.csv")["labels"]) == 40
     (folder / "few.csv").write_text(text.replace("weight", "kg"), encoding="utf-8")
     refuse("'weight'", "predict", "cars.taxarbor", "few.csv")
     model = run_json("show", "cars.taxarbor")["model"]
@@ -130,9 +126,8 @@ def test_noise(run, run_json, folder, opened):
     lines = run("predict", *both, "--proba").stdout.splitlines()
     noise = [line.split(",") for line in lines if ",-1," in line]
     assert [cells[2] for cells in noise] == [""] * 4  # no probability
-    document = run_json("explain", *both, "--new", "cars.csv")
-    assert document["labels"].count(-1) == 4
-    assert "4 new rows are noise" in document["notes"]
+    row = [line.split(",")[1] for line in lines[1:]].index("-1")
+    assert "noise" in run("explain", *both, "--row", row).stdout
 
 
 def test_an_assessed_table(run_json, opened):

@@ -11,17 +11,13 @@ from taxarbor._errors import InputError, counted
 from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from taxarbor.explain import Explanation
     from taxarbor.taxonomy import Taxonomy
 
-ExportFormat: TypeAlias = Literal["json", "newick", "dot", "linkage", "csv"]
+ExportFormat: TypeAlias = Literal["json", "newick", "dot", "csv"]
 SUFFIXES: dict[str, ExportFormat] = {
     **{".json": "json", ".csv": "csv"},
     **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
 }
-NODE_STABILITY = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "is_stable")
 
 
 def show(
@@ -33,7 +29,7 @@ def show(
 ) -> None:
     """Show the tree of a model, with the features that lead to each node."""
     from taxarbor.cli._input import load_model
-    from taxarbor.cli._terminal import print_tree, summarize
+    from taxarbor.cli._terminal import list_nodes, print_tree, summarize
 
     taxonomy = load_model(model, n_clusters)
     facts, encoding = summarize(taxonomy), taxonomy.encoding
@@ -51,35 +47,8 @@ def show(
         shell.print_lines(", ".join(counts) + (f", fitted by {name}" if name else ""))
         print_tree(taxonomy, depth, top)
 
-    nodes = _list_nodes(taxonomy, depth, top) if as_json else []
+    nodes = list_nodes(taxonomy, depth, top) if as_json else []
     shell.answer({"model": facts, "nodes": nodes, "notes": []}, as_json, show_tree)
-
-
-def _list_nodes(taxonomy: "Taxonomy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
-    """Return the nodes in a list, parents first: nested JSON has a maximum depth."""
-    from taxarbor.taxonomy._text import outline
-
-    tree = taxonomy.tree
-    labels = {int(leaf): label for label, leaf in enumerate(tree.leaves)}
-    nodes = []
-    for level, node, reasons, _ in outline(taxonomy, depth, n_top, tree.n_nodes):
-        assert node is not None
-        nodes.append({
-            "node": node,
-            "parent": tree.parent(node),
-            "children": list(tree.children(node)),
-            "depth": level,
-            "n_rows": int(tree.sizes[node]),
-            "cluster": labels.get(node),
-            "reasons": [
-                {
-                    **{"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight},
-                    **{"threshold": r.threshold, "words": str(r)},
-                }
-                for r in reasons
-            ],
-        })  # fmt: skip
-    return sorted(nodes, key=lambda values: values["node"])
 
 
 def export(
@@ -87,8 +56,8 @@ def export(
     to: Annotated[
         ExportFormat | None,
         shell.option(
-            "Format: the model as json; the tree as newick, dot (Graphviz) or linkage (SciPy); "
-            "a line per node as csv. Default: by the extension of the output."
+            "Format: the model as json; the tree as newick or dot (Graphviz); a line per node "
+            "as csv. Default: by the extension of the output."
         ),
     ] = None,
     output: shell.Output = None,
@@ -100,11 +69,10 @@ def export(
     from taxarbor.cli import _output as write
     from taxarbor.cli._input import load_model
 
-    output = write.as_file(output)
     format = to or SUFFIXES.get("" if output is None else output.suffix.lower())
     if format is None:
-        formats = "json, newick, dot, linkage or csv"
-        raise InputError(f"is needed: {formats}; or an output with their extension", "to")
+        formats = "json, newick, dot or csv, or an output with their extension"
+        raise InputError(f"is needed: {formats}", "to")
     write.check_outputs((output,), (model,), force=force)
     text = _export(load_model(model, n_clusters), format)
     document: dict[str, Any] = {"format": format, "output": output, "notes": []}
@@ -112,21 +80,16 @@ def export(
         document["text"] = text
         shell.answer(document, as_json, lambda: shell.print_data(text))
         return
-    write.write_text(output, text, force=force)
+    write.write_text(output, text)
     shell.answer(document, as_json, lambda: shell.print_lines(f"{format} -> {output}"))
 
 
 def _export(taxonomy: "Taxonomy", format: ExportFormat) -> str:
     from taxarbor.cli._output import format_csv
-    from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
+    from taxarbor.exchange import to_dot, to_frame, to_json, to_newick
 
     if format == "csv":
-        frame = to_frame(taxonomy)
-        cells = frame.astype(object).where(frame.notna(), "")
-        return "".join(format_csv([frame.columns, *cells.to_numpy().tolist()]))
-    if format == "linkage":
-        merges = to_linkage(taxonomy).astype(int).tolist()
-        return "".join(format_csv([("a", "b", "height", "size"), *merges]))
+        return format_csv(to_frame(taxonomy))
     convert = {"json": to_json, "newick": to_newick, "dot": to_dot}[format]
     return convert(taxonomy).rstrip("\n") + "\n"
 
@@ -144,7 +107,7 @@ def predict(
     force: shell.Force = False,
     as_json: shell.Json = False,
 ) -> None:
-    """Predict the cluster of each row of a table, as csv, tsv, npy or parquet.
+    """Predict the cluster of each row of a table, as csv, tsv or parquet.
 
     Columns are selected by name, and others are ignored. Missing values and unknown categories
     are imputed by the mean of the column.
@@ -152,26 +115,23 @@ def predict(
     from taxarbor.cli import _output as write
     from taxarbor.cli._input import DataFile, load_model, predict_rows, read_rows
 
-    output = write.as_file(output)
-    write.check_labels_name(output, proba=proba)
-    write.check_outputs((output,), (model, data), force=force)
+    write.check_outputs((), (model, data), output, force=force)
     taxonomy = load_model(model, n_clusters)
     if taxonomy.tree.rules[taxonomy.tree.root] is None and taxonomy.tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels: it has no rules to predict new rows")
     table = read_rows(taxonomy, DataFile(data, format, id_column))
-    labels, probabilities, notes = predict_rows(taxonomy, table, proba=proba)
+    labels, notes = predict_rows(taxonomy, table), [*table.notes]
+    probabilities = predict_rows(taxonomy, table, proba=True) if proba else None
     if proba and taxonomy.temperature is None:
         notes.append("the probabilities are not calibrated: run taxarbor assess first")
     document: dict[str, Any] = {"output": output, "n_clusters": taxonomy.tree.n_leaves}
     if as_json:
         document |= {"rows": table.row_names, "labels": labels.tolist()}
         document |= {} if probabilities is None else {"probabilities": probabilities.tolist()}
-    write_labels = partial(write.write_labels, labels=labels, table=table, force=force)
-    line = f"{counted(len(labels), 'row')} -> {output}"
-    show = partial(write_labels, None, probabilities=probabilities)
+    show = partial(write.write_labels, output, labels, table, probabilities)
     if output is not None:
-        write_labels(output, probabilities=probabilities)
-        show = partial(shell.print_lines, line)
+        show()
+        show = partial(shell.print_lines, f"{counted(len(labels), 'row')} -> {output}")
     shell.answer(document | {"notes": notes}, as_json, show)
 
 
@@ -193,28 +153,18 @@ def report(
     With --label-column, scores against the known classes are printed as well.
     """
     from taxarbor.cli import _output as write
-    from taxarbor.cli._input import DataFile, load_model, read_rows
+    from taxarbor.cli._input import DataFile, read_model
     from taxarbor.cli._terminal import print_scores
     from taxarbor.metrics import tree_scores
-    from taxarbor.report import report as write_report
 
     write.check_outputs((output,), (model, data), force=force)
-    taxonomy = load_model(model)
-    table = read_rows(taxonomy, file := DataFile(data, format, id_column, label_column))
-    if taxonomy.feature_names is None and table.feature_names is not None:
-        taxonomy = taxonomy.rename_features(table.feature_names)
-    notes, scores = [*table.notes], None
-    write.check_new(output, force=force)
+    notes, scores = list[str](), None
     with shell.collect_notes(notes):
-        write_report(
-            taxonomy,
-            file.cells(table),
-            output,
-            row_names=table.row_names,
-            classes=table.labels,
-            title=title or write.stem_of(data) or "A taxonomy",
-        )
-        if table.labels is not None and taxonomy.tree.has_rows:
+        file = DataFile(data, format, id_column, label_column)
+        taxonomy, table = read_model(model, file)
+        title = title or write.stem_of(data)
+        write.write_page(output, taxonomy, table, title)
+        if table.labels is not None:
             scores = tree_scores(taxonomy, table.labels)
 
     def show_scores() -> None:
@@ -222,7 +172,8 @@ def report(
         if scores is not None:
             print_scores(scores)
 
-    shell.answer({"report": output, "scores": scores, "notes": notes}, as_json, show_scores)
+    document = {"report": output, "scores": scores, "notes": [*table.notes, *notes]}
+    shell.answer(document, as_json, show_scores)
 
 
 def explain(
@@ -234,74 +185,47 @@ def explain(
     row: Annotated[
         str | None, shell.option("Explain one row: its name, or its number from 0.")
     ] = None,
-    new: Annotated[Path | None, shell.option("Explain new rows from this file.")] = None,
     id_column: shell.IdColumn = None,
-    label_column: shell.LabelColumn = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of features and rows.")] = 5,
     format: shell.Format = None,
     as_json: shell.Json = False,
 ) -> None:
     """Explain clusters by distinctive features, and by typical and borderline rows.
 
-    Without --node, --row or --new, all nodes are explained. A row has a margin at each split:
-    1 is the median, 0 is the boundary.
+    Without --node or --row, all nodes are explained. A row has a margin at each split: 1 is the
+    median, 0 is the boundary.
     """
-    from taxarbor.cli import _input as read
     from taxarbor.cli import _terminal as render
+    from taxarbor.cli._input import DataFile, read_model
     from taxarbor.explain import explain as explain_rows
 
-    if sum(choice is not None for choice in (node, row, new)) > 1:
-        raise InputError("choose one of --node, --row and --new")
-    if str(data) == str(new) == "-":
-        raise InputError("only one of DATA and --new can be standard input")
-    taxonomy = read.load_model(model)
-    table = read.read_rows(
-        taxonomy, file := read.DataFile(data, format, id_column, label_column)
-    )
-    notes = [*table.notes]
-    with shell.collect_notes(notes):
-        explanation = explain_rows(
-            taxonomy,
-            file.cells(table),
-            feature_names=taxonomy.feature_names or table.feature_names,
-            row_names=table.row_names,
-            classes=table.labels,
-        )
-    notes += explanation.notes
+    if node is not None and row is not None:
+        raise InputError("choose one of --node and --row")
+    warned: list[str] = []
+    with shell.collect_notes(warned):
+        taxonomy, table = read_model(model, DataFile(data, format, id_column))
+        explanation = explain_rows(taxonomy, table.X, row_names=table.row_names)
+    notes = [*table.notes, *warned]
     document: dict[str, Any]
     if node is not None:
         document = explanation.node(_find_node(taxonomy, node), n_top=top, n_examples=top)
-        show = partial(render.print_node, explanation, document)
+        cluster = "" if document["cluster"] is None else f", c{document['cluster']}"
+        name, n_rows = document["name"], counted(document["n_rows"], "row")
+        title = f"node {document['node']}{cluster}: {name}, {n_rows}"
+        show = partial(render.print_records, title, document)
     elif row is not None:
-        document = _explain_row(explanation, row)
-        notes += ["the row is noise"] if document["cluster"] < 0 else []
-        steps = explanation.rows(document["row"]).assign(cluster=f"c{document['cluster']}")
-        show = partial(render.print_steps, steps)
-    elif new is not None:
-        labels, steps, more = _explain_new_rows(explanation, new, id_column)
-        notes += more
-        document = {"labels": labels, "steps": steps.to_dict("records")}
-        show = partial(render.print_steps, steps)
+        is_number = row.isascii() and row.isdigit() and row not in (table.row_names or ())
+        try:
+            document = explanation.row(int(row) if is_number else row)
+        except (KeyError, IndexError) as error:
+            raise InputError(str(error.args[0])) from error
+        cluster = f"c{document['cluster']}" if document["cluster"] >= 0 else "no cluster: noise"
+        title = f"row {document['name'] or document['row']} is in {cluster}"
+        show = partial(render.print_records, title, document)
     else:
         document = {"nodes": explanation.to_dict(n_top=top, n_examples=top)["nodes"]}
-        show = partial(render.print_nodes, explanation)
+        show = partial(render.print_nodes, document["nodes"])
     shell.answer(document | {"notes": notes}, as_json, show)
-
-
-def _explain_new_rows(
-    explanation: "Explanation", path: Path, id_column: str | None
-) -> "tuple[list[int], pd.DataFrame, list[str]]":
-    """Return the clusters of new rows, the rules on their paths, and notes."""
-    from taxarbor.cli import _input as read
-
-    taxonomy = explanation.whole
-    table = read.read_rows(taxonomy, read.DataFile(path, id_column=id_column))
-    labels, _, notes = read.predict_rows(taxonomy, table, proba=False)
-    steps = explanation.place(read.in_memory(table), table.row_names)
-    steps["cluster"] = [f"c{label}" for label in labels[steps["row"]]]
-    if n_noise := int((labels < 0).sum()):
-        notes.append(f"{counted(n_noise, 'new row is', 'new rows are')} noise")
-    return labels.tolist(), steps, notes
 
 
 def _find_node(taxonomy: "Taxonomy", text: str) -> int:
@@ -316,15 +240,6 @@ def _find_node(taxonomy: "Taxonomy", text: str) -> int:
     return names[text.lower()]
 
 
-def _explain_row(explanation: "Explanation", text: str) -> dict[str, Any]:
-    """Explain a row by its name, or by its number if no row has this name."""
-    is_number = text.isascii() and text.isdigit() and text not in (explanation.row_names or ())
-    try:
-        return explanation.row(int(text) if is_number else text)
-    except (KeyError, IndexError) as error:
-        raise InputError(str(error.args[0])) from error
-
-
 def assess(
     model: shell.Model,
     data: shell.TrainingData,
@@ -333,8 +248,6 @@ def assess(
         shell.option("Model to write; default: MODEL, which is replaced.", "--output", "-o"),
     ] = None,
     refits: Annotated[int, shell.option("Number of refits; default: 20.", min=1)] = 20,
-    id_column: shell.IdColumn = None,
-    label_column: shell.LabelColumn = None,
     format: shell.Format = None,
     embedding: shell.Embedding = None,
     seed: shell.Seed = 0,
@@ -346,48 +259,39 @@ def assess(
 
     The model then knows how often each cluster recurs, and how many clusters are stable.
     """
-    from taxarbor.cli import _input as read
     from taxarbor.cli import _output as write
-    from taxarbor.cli._terminal import print_tree, print_verdict
+    from taxarbor.cli._input import DataFile, find_embedding, read_model
+    from taxarbor.cli._terminal import list_nodes, print_tree, print_verdict
     from taxarbor.stability import assess as assess_model
 
     target = output or model
     force = force or output is None
     write.check_outputs((target,), (data,) if output is None else (model, data), force=force)
-    taxonomy = read.load_model(model)
-    table = read.read_rows(
-        taxonomy, file := read.DataFile(data, format, id_column, label_column)
-    )
-    X, notes = read.in_memory(table), [*table.notes]
+    notes: list[str] = []
     with shell.collect_notes(notes):
+        file = DataFile(data, format)
+        taxonomy, table = read_model(model, file, "assess")
         assessed = assess_model(
-            _restore_estimator(taxonomy, X),
-            X,
+            _restore_estimator(taxonomy, table.X),
+            table.X,
             n_refits=refits,
             n_jobs=jobs,
             random_state=seed,
             verbose=int(sys.stderr.isatty()),
-            embedding=read.find_embedding(file, embedding),
+            embedding=find_embedding(file, embedding),
         )
     stability = assessed.stability
     assert stability is not None
-    write.check_new(target, force=force)
     assessed.save(target)
-    columns = {name: getattr(stability, name).tolist() for name in NODE_STABILITY}
-    nodes = [
-        {"node": node} | {name: values[node] for name, values in columns.items()}
-        for node in range(assessed.tree.n_nodes)
-    ]
     document = {
         "model": target,
         "n_refits": stability.n_refits,
         "suggested": stability.suggested,
         "verdict": stability.curve.verdict(),
-        "left_out": stability.left_out[0].item(),
-        "nodes": nodes,
-        "rows": stability.rows.tolist(),
+        "left_out": float(stability.left_out[0]),
         "curve": {name: values.tolist() for name, values in stability.curve._asdict().items()},
-        "notes": notes,
+        "nodes": list_nodes(assessed) if as_json else [],
+        "notes": [*table.notes, *notes],
     }
 
     def show_stability() -> None:

@@ -3,18 +3,17 @@
 import struct
 import zlib
 from base64 import b64encode
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, printable
 from taxarbor._number_text import format_means, format_number, format_share, round_digits
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array
 from taxarbor.explain import Explanation
 from taxarbor.explain._explanation import EXAMPLES
-from taxarbor.explain._feature_table import count_rows, row_width
-from taxarbor.tables._encoding import Column, Encoding, FeatureRows
+from taxarbor.tables._encoding import Column, Encoding
 from taxarbor.taxonomy import Stability
 from taxarbor.taxonomy._text import describe_decision
 
@@ -24,16 +23,14 @@ N_EXAMPLES, N_FEATURES = (5, 3), (8, 4)
 """Rows of each kind, and features, that are shown per node: of few nodes and of many."""
 N_EXAMPLE_FEATURES = 3
 """Features whose values are shown with an example."""
-MAX_CLASSES, MAX_NOISE, MAX_COLUMNS, MAX_CATEGORIES = 100, 50, 200, 6
-"""Classes of a node, rows that are noise, columns, and categories of each, that are listed."""
+MAX_CLASSES, MAX_COLUMNS, MAX_CATEGORIES = 100, 200, 6
+"""Classes of a node, columns, and categories of each, that are listed."""
 NAME_LENGTH = 300
 """Characters of a row's name, which may be a text."""
 MAX_NAMES_LENGTH = 250_000
 """Characters that the packed names of all rows may take, so that they can be searched."""
-BLOCK_SIZE = 4_000_000
-"""Numbers of rows or of their probabilities held at a time."""
 MAX_ROWS, MAX_LEAST_MARGINS = 100_000, 10_000
-"""Rows up to which the page has the number and probability of each, and its least margin."""
+"""Rows up to which the page has the number of each, and its least margin."""
 MAX_PICTURES_LENGTH, THUMBNAIL_EDGES = 300_000, (64, 48, 32, 24, 16)
 """Characters of all thumbnails, and the widths and heights that these may be reduced to."""
 MARGIN_BINS = np.linspace(-3.0, 3.0, 25)
@@ -45,34 +42,22 @@ Values = dict[str, Any]
 
 
 def build_context(
-    explanation: Explanation,
-    title: str,
-    *,
-    images: NDArray[Any] | None,
-    scores: dict[str, float],
-    outlier_scores: Array | None = None,
+    explanation: Explanation, title: str, images: NDArray[Any] | None, scores: dict[str, float]
 ) -> Values:
-    """Return all that the page shows, as JSON can hold it.
-
-    With outlier scores, noise is listed by these, the largest first.
-    """
-    taxonomy, whole = explanation.taxonomy, explanation.whole
-    tree, weights, encoding = whole.tree, whole.tree.weights, taxonomy.encoding
-    noise, classes = np.flatnonzero(taxonomy.tree.labels < 0), explanation.classes
-    noise_scores = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
-    if len(noise_scores):
-        order = np.argsort(-noise_scores, kind="stable")
-        noise, noise_scores = noise[order], noise_scores[order]
+    """Return all that the page shows, as JSON can hold it."""
+    taxonomy, classes = explanation.taxonomy, explanation.classes
+    tree, weights, encoding = taxonomy.tree, taxonomy.tree.weights, taxonomy.encoding
     writer = _NodeWriter(explanation)
     nodes = [writer.describe(node) for node in range(tree.n_nodes)]
-    is_split = [rule is not None for rule in taxonomy.tree.rules]
-    used, sizes = taxonomy.n_features_used[is_split], tree.sizes[tree.leaves]
+    used = taxonomy.n_features_used[[rule is not None for rule in tree.rules]]
+    sizes = tree.sizes[tree.leaves]
     return {
         "title": printable(title),
         "n_rows": int(tree.sizes[0]),
         "n_noise": tree.n_noise,
         "n_excluded": 0 if weights is None else int((weights[tree.rows(0)] == 0.0).sum()),
-        "n_elsewhere": _count_elsewhere(explanation),
+        # In another cluster than the one that the rules send them to.
+        "n_elsewhere": int((explanation.least_margins < -1e-6).sum()),
         "n_features": taxonomy.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,
         "height": tree.height,
@@ -80,25 +65,16 @@ def build_context(
         "largest_cluster": int(sizes.max()),
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
         "has_rules": explanation.has_rules,
-        "is_calibrated": taxonomy.temperature is not None,
-        "notes": [printable(f"{note}.") for note in explanation.notes],
-        "noise_scores": [round_digits(score) for score in noise_scores[:MAX_NOISE].tolist()],
         "nodes": nodes,
         "features": [list(feature) for feature in writer.features],
         "rows": _describe_rows(explanation, nodes),
         "pictures": {} if images is None else _make_thumbnails(nodes, images),
-        **_pack_rows(explanation, noise),
+        **_pack_rows(explanation),
         "classes": [] if classes is None else classes.names,
         "scores": {name: round_digits(value) for name, value in scores.items()},
         "stability": taxonomy.stability and _describe_stability(taxonomy.stability),
         "table": encoding and _describe_table(encoding),
     }
-
-
-def _count_elsewhere(explanation: Explanation) -> int:
-    """Count the rows in another cluster than the one that the rules send them to."""
-    weights = explanation.weights[explanation.taxonomy.tree.rows(0)]
-    return round(float(weights[explanation.least_margins < -1e-6].sum()))
 
 
 def _describe_stability(stability: Stability) -> Values:
@@ -166,8 +142,8 @@ class _NodeWriter:
         values = {
             "parent": parent,
             "name": explanation.names[node],
-            "start": int(explanation.whole.tree.start[node]),
-            "stop": int(explanation.whole.tree.stop[node]),
+            "start": int(tree.start[node]),
+            "stop": int(tree.stop[node]),
             "birth": int(tree.birth[node]),
             "deciding": [self._describe_deciding(feature) for feature in features],
             "distinctive": self._describe_distinctive(node),
@@ -250,10 +226,7 @@ def _count_margins(explanation: Explanation, node: int) -> list[list[int]]:
     counts: list[list[int]] = []
     for child, side in zip(children, sides, strict=True):
         margins: Array = side * explanation.margins_within(node, child)
-        margins, weights = margins.clip(-3.0, 3.0), explanation.weights[tree.rows(child)]
-        counts.append(
-            count_rows(np.histogram(margins, MARGIN_BINS, weights=weights)[0]).tolist()
-        )
+        counts.append(np.histogram(margins.clip(-3.0, 3.0), MARGIN_BINS)[0].tolist())
     return counts
 
 
@@ -293,73 +266,31 @@ def _describe_rows(explanation: Explanation, nodes: list[Values]) -> Values:
     for row in _find_shown(nodes):
         name = printable(explanation.row_name(row))
         name = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
-        position = int(explanation.positions(np.array(row)))
-        rows[str(row)] = [name, -1 if classes is None else int(classes.codes[position])]
+        rows[str(row)] = [name, -1 if classes is None else int(classes.codes[row])]
     return rows
-
-
-def _make_thumbnails(nodes: list[Values], images: NDArray[Any]) -> dict[str, str]:
-    """Return thumbnails of the rows shown, as large and as many as fit on the page."""
-    rows, n_typical = _find_shown(nodes), sum(len(n["typical"]) for n in _find_leaves(nodes))
-    for edge in THUMBNAIL_EDGES:
-        typical = {row: make_thumbnail(images, row, edge) for row in rows[:n_typical]}
-        if sum(map(len, typical.values())) <= MAX_PICTURES_LENGTH:
-            break
-    pictures, room = {}, MAX_PICTURES_LENGTH
-    for row in rows:
-        picture = typical.get(row) or make_thumbnail(images, row, edge)
-        room -= len(picture)
-        if room < 0:
-            break
-        pictures[str(row)] = picture
-    return pictures
-
-
-def make_thumbnail(images: NDArray[Any], row: int, edge: int) -> str:
-    """Return a row's picture as the ``data:`` address of a PNG with edges up to this length."""
-    data = b64encode(encode_png(small_image(images, row, edge))).decode("ascii")
-    return f"data:image/png;base64,{data}"
-
-
-def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """Return a picture of bytes, grey or with 3 or 4 colours, as a PNG file."""
-    height, width = pixels.shape[:2]
-    kind = {1: 0, 3: 2, 4: 6}[pixels.size // (height * width)]
-    lines = pixels.reshape(height, -1)
-    raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
-    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    file = b"\x89PNG\r\n\x1a\n"
-    for name, body in ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")):
-        file += struct.pack(">I", len(body)) + name + body
-        file += struct.pack(">I", zlib.crc32(name + body))
-    return file
 
 
 # All rows
 
 
-def _pack_rows(explanation: Explanation, noise: IndexArray) -> Values:
+def _pack_rows(explanation: Explanation) -> Values:
     """Return what is known of every row, in the order of the tree, if that is not too much.
 
     Row numbers; names, as lines, and whether these are words; the least margin on the path and
-    the node of its rule; probabilities. Numbers and names go on with those of noise.
+    the node of its rule. Numbers and names go on with those of noise.
     """
     tree, names, packed = explanation.taxonomy.tree, explanation.row_names, None
-    fields = ("order", "names", "names_are_words", "least_margins", "probabilities")
-    if explanation.notes:  # only a sample was read
-        return dict.fromkeys(fields)
-    order = np.append(tree.rows(0), noise)
+    order = np.append(tree.rows(0), np.flatnonzero(tree.labels < 0))
     if names is not None:
         lines = (printable(explanation.row_name(row)) for row in order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
-    values = (
-        _pack_numbers(order) if tree.sizes[0] <= MAX_ROWS else None,
-        packed if packed is not None and len(packed) <= MAX_NAMES_LENGTH else None,
-        names is not None and _are_words(names[:1000]),
-        _pack_least_margins(explanation),
-        _pack_probabilities(explanation) if explanation.has_rules else None,
-    )
-    return dict(zip(fields, values, strict=True))
+    is_short = packed is not None and len(packed) <= MAX_NAMES_LENGTH
+    return {
+        "order": _pack_numbers(order) if tree.sizes[0] <= MAX_ROWS else None,
+        "names": packed if is_short else None,
+        "names_are_words": names is not None and _are_words(names[:1000]),
+        "least_margins": _pack_least_margins(explanation),
+    }
 
 
 def _are_words(names: tuple[str, ...]) -> bool:
@@ -394,91 +325,68 @@ def _pack_least_margins(explanation: Explanation) -> dict[str, str] | None:
     return {"margin": _pack_numbers(hundredths), "node": _pack_numbers(where)}
 
 
-def _pack_probabilities(explanation: Explanation) -> str | None:
-    """Pack, in hundredths, the probability of each node on a row's path.
-
-    Leaf by leaf, within it from the root's child down, within that row by row.
-    """
-    taxonomy, data = explanation.taxonomy, explanation.data
-    tree = taxonomy.tree
-    if tree.n_rows > MAX_ROWS or tree.n_leaves == 1:
-        return None
-    paths: IndexArray = np.zeros((tree.n_leaves, tree.height), dtype=np.intp)
-    for label, leaf in enumerate(tree.leaves.tolist()):
-        paths[label, : tree.depth[leaf]] = tree.path(leaf)[1:]
-    hundredths = np.empty((tree.n_rows, tree.height), dtype=np.uint8)
-    step = max(1, BLOCK_SIZE // max(int(row_width(data)), tree.n_nodes))
-    for first in range(0, tree.n_rows, step):
-        part = slice(first, first + step)
-        P = taxonomy.node_proba(taxonomy.predict_proba(FeatureRows(data[part], None)))
-        on_path = np.take_along_axis(P, paths[tree.labels[part]], axis=1)
-        hundredths[part] = np.clip(100.0 * on_path, 0.0, 100.0).round()
-    levels = [
-        hundredths[tree.rows(leaf), : tree.depth[leaf]].T.tobytes() for leaf in tree.leaves
-    ]
-    return _pack(b"".join(levels))
-
-
-Pixels: TypeAlias = NDArray[np.uint8]
+# Pictures of rows
 
 
 def check_images(images: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Return pictures as an array, one for each row.
-
-    Of shape (n_rows, height, width), grey, or (n_rows, height, width, 3 or 4); floats from 0 to
-    1, bytes or booleans.
-
-    Raises
-    ------
-    ValueError
-        If they are none of these.
-    """
+    """Return pictures as an array, one for each row, or raise InputError."""
     pixels = np.asanyarray(images)
     if not (pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (3, 4))):
-        raise InputError(
-            "images must have shape (n_rows, height, width), with 3 or 4 colours behind if "
-            f"they are not grey, got {pixels.shape}"
-        )
-    if len(pixels) != n_rows:
-        raise InputError(
-            f"there must be one image for each of the {n_rows:,} rows, got {len(pixels):,}"
-        )
-    if 0 in pixels.shape:
-        raise InputError(f"images must have pixels, got shape {pixels.shape}")
+        expected = "must have shape (n_rows, height, width), or that with 3 or 4 colours behind"
+        raise InputError(f"{expected}; got {pixels.shape}", "images")
+    if len(pixels) != n_rows or 0 in pixels.shape:
+        expected = f"must be one image with pixels for each of the {n_rows:,} rows"
+        raise InputError(f"{expected}; got shape {pixels.shape}", "images")
     if pixels.dtype.kind not in "fb" and pixels.dtype != np.uint8:
-        raise InputError(
-            f"images must be floats from 0 to 1, uint8 or booleans, got {pixels.dtype}"
-        )
+        expected = "must be floats from 0 to 1, uint8 or booleans"
+        raise InputError(f"{expected}; got {pixels.dtype}", "images")
     return pixels
 
 
-def small_image(images: NDArray[Any], row: int, edge: int) -> Pixels:
-    """Return a row's picture as bytes, reduced by averaging to an edge at most.
-
-    Raises
-    ------
-    ValueError
-        If floats are not from 0 to 1.
-    """
-    image = images[row]
-    if image.dtype != np.uint8:
-        values = image.astype(np.float64)
-        if not (values.min() >= 0.0 and values.max() <= 1.0):
-            raise InputError(
-                f"images of floats must range from 0 to 1, got {values.min():g} to "
-                f"{values.max():g} for row {row}: divide by the largest"
-            )
-        image = 255.0 * values
+def _shrink(images: NDArray[Any], row: int, edge: int) -> NDArray[np.uint8]:
+    """Return a row's picture as bytes, reduced by averaging to an edge at most."""
+    image: NDArray[Any] = images[row].astype(np.float64)
+    if images.dtype != np.uint8:
+        low, high = image.min(), image.max()
+        if not (low >= 0.0 and high <= 1.0):
+            problem = f"must range from 0 to 1, got {low:g} to {high:g} for row {row}"
+            raise InputError(f"{problem}: divide by the largest", "images")
+        image = 255.0 * image
     step = -(-max(image.shape[:2]) // edge)
-    return np.round(_average(image, step) if step > 1 else image).astype(np.uint8)
-
-
-def _average(image: NDArray[Any], step: int) -> NDArray[Any]:
-    """Return the means of squares of so many points; those at the far edges may be smaller."""
-    for axis in (0, 1):
+    for axis in (0, 1) if step > 1 else ():  # means of squares; those at the far edges are less
         begins = np.arange(0, image.shape[axis], step)
         sizes = np.diff(np.append(begins, image.shape[axis]))
-        shape = [1] * image.ndim
-        shape[axis] = len(sizes)
-        image = np.add.reduceat(image.astype(np.float64), begins, axis) / sizes.reshape(shape)
-    return image
+        shape = [len(sizes) if n == axis else 1 for n in range(image.ndim)]
+        image = np.add.reduceat(image, begins, axis) / sizes.reshape(shape)
+    return np.round(image).astype(np.uint8)
+
+
+def _make_thumbnails(nodes: list[Values], images: NDArray[Any]) -> dict[str, str]:
+    """Return the rows shown as PNGs, as large and as many as fit on the page."""
+    rows, n_typical = _find_shown(nodes), sum(len(n["typical"]) for n in _find_leaves(nodes))
+    n_bytes = n_typical * (images.shape[3] if images.ndim == 4 else 1)
+    fitting = (e for e in THUMBNAIL_EDGES if 1.4 * n_bytes * e * e <= MAX_PICTURES_LENGTH)
+    edge = next(fitting, THUMBNAIL_EDGES[-1])  # base64 takes a third more
+    pictures: dict[str, str] = {}
+    n_left = MAX_PICTURES_LENGTH
+    for row in rows:
+        data = b64encode(_encode_png(_shrink(images, row, edge))).decode("ascii")
+        n_left -= len(data)
+        if n_left < 0:
+            break
+        pictures[str(row)] = f"data:image/png;base64,{data}"
+    return pictures
+
+
+def _encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a picture of bytes, grey or with 3 or 4 colours, as a PNG file."""
+    height, width = pixels.shape[:2]
+    kind = {1: 0, 3: 2, 4: 6}[pixels.size // (height * width)]
+    lines = pixels.reshape(height, -1)
+    raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    file = b"\x89PNG\r\n\x1a\n"
+    for name, body in ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")):
+        file += struct.pack(">I", len(body)) + name + body
+        file += struct.pack(">I", zlib.crc32(name + body))
+    return file

@@ -9,7 +9,6 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._atomic import write_atomically
@@ -43,10 +42,9 @@ def report(
         The tree. One made from labels or merges alone is explained by nearest means. Features
         are called as it says, or as the columns of a data frame; others can be given by
         :meth:`~taxarbor.Taxonomy.rename_features`.
-    X : array-like or CSR matrix of shape (n_rows, n_features), or rows not in memory
-        The rows that it was grown on, in the same order; of a tree of a table, that table. Of
-        more than 100,000 rows in a file or a Dask collection, the page shows a sample, and says
-        so.
+    X : array-like, CSR matrix, data frame or AnnData of shape (n_rows, n_features)
+        The rows that it was grown on, in memory and in the same order; of a tree of a table,
+        that table. Of other rows, attach a sample, as for :func:`~taxarbor.explain.explain`.
     path : str or path
         Where to write. An existing file is replaced once the new one is complete.
     row_names, classes : sequences, optional
@@ -81,22 +79,11 @@ def report(
             "to compare with a true tree, the class of each row is needed: give classes, too"
         )
     explanation = explain(model, X, row_names=row_names, classes=classes)
-    taxonomy, whole, is_sample = explanation.taxonomy, explanation.whole, explanation.notes
-    pictures = None if images is None else check_images(images, whole.tree.n_rows)
-    scores: dict[str, float] = {}
-    if classes is not None:
-        if is_sample:
-            classes = getattr(classes, "iloc", np.asarray(classes))[explanation.row_numbers]
-        scores = tree_scores(taxonomy, classes, truth)
-    outlier_scores: Any = getattr(model, "outlier_score_", None)
-    if is_sample or np.shape(outlier_scores) != (taxonomy.tree.n_rows,):  # not in memory
-        outlier_scores = None
-    context = build_context(
-        explanation, title, images=pictures, scores=scores, outlier_scores=outlier_scores
-    )
-    text = "\n".join([whole.to_text(), *context["notes"]])
-    page = _build_page(context, text).encode("utf-8", "replace")
-    write_atomically(path, lambda file: file.write(page))
+    taxonomy = explanation.taxonomy
+    pictures = None if images is None else check_images(images, taxonomy.tree.n_rows)
+    scores = {} if classes is None else tree_scores(taxonomy, classes, truth)
+    page = _build_page(build_context(explanation, title, pictures, scores), taxonomy.to_text())
+    write_atomically(path, lambda file: file.write(page.encode("utf-8", "replace")))
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:

@@ -23,7 +23,6 @@ function origin() {
 function notes(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, origin()));
-  if (!node.depth) lines.push(...data.notes.map((note) => html("p", { class: "note" }, note)));
   if (!node.depth && data.n_excluded) lines.push(html("p", { class: "note" }, `${plural(data.n_excluded, "row")} ${data.n_excluded === 1 ? "was" : "were"} excluded from the fit (outliers, only missing values, or weight 0), and then assigned by the rules.`));
   if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} excluded. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
   if (!node.depth && data.stability) lines.push(html("p", { class: "note" }, `${capital(data.stability.verdict)}. ${data.stability.left_out}`));
@@ -130,12 +129,10 @@ function thumb(one) {
   const image = html("img", { src: pictureOf(one), alt: name, loading: "lazy", onload: (event) => event.target.classList.toggle("small", event.target.naturalWidth < 40) });
   return html("figure", { title: name }, image, html("figcaption", {}, name));
 }
-// Rows with their values of the deciding features, their margin, and the probability of the node.
+// Rows with their values of the deciding features and their margin.
 function rowTable(node, some, margin) {
   const columns = some[0].values.map((_, n) => ({ head: node.deciding[n].name.replaceAll("_", "_\u200b"), cell: (one) => one.values[n] }));
   if (margin && some.some((one) => one.margin !== null)) columns.push({ head: margin, cell: (one) => (one.margin === null ? "–" : one.margin.toFixed(2)) });
-  if (columns.length > 3 && probabilities) columns.splice(2, 1);  // the names need room
-  if (probabilities && node.depth) columns.push({ head: "proba\u00adbility", cell: (one) => percent(probabilityOf(placeOf(one.row), node)) });
   const body = some.map((one) => {
     const [name, code] = data.rows[one.row];
     const dot = code >= 0 ? html("i", { class: "blot", title: data.classes[code], style: { background: colour(code) } }) : null;
@@ -163,20 +160,19 @@ function members(node) {
 function noiseList(node) {
   if (node.depth || !data.n_noise) return [];
   const names = [];
-  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n) + (data.noise_scores[n] ? ` (${data.noise_scores[n].toFixed(1)})` : ""));
+  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n));
   const rest = data.n_noise - names.length, more = rest > 0 && names.length ? ` · and ${count(rest)} more` : "";
-  return [html("h3", {}, "Noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to belong to one: cluster -1 in downloads.` + (data.noise_scores.length ? " In brackets, the outlier score: the distance in units of the usual one." : "")), html("p", { class: "members" }, names.join(" · ") + more)];
+  return [html("h3", {}, "Noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to belong to one: cluster -1 in downloads.`), html("p", { class: "members" }, names.join(" · ") + more)];
 }
 
-// A row that was searched for: its cluster, the probability of it, and its least margin on the path.
+// A row that was searched for: its cluster, and its least margin on the path.
 function rowCard(node, position) {
   if (position === undefined) return null;
-  const probability = probabilityOf(position, node), card = html("div", { class: "row-card" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
-  const add = (text) => card.append(html("div", { class: "muted" }, text));
-  if (probability !== null) add(`Probability: ${data.is_calibrated ? "" : "about "}${percent(probability)}.`);
+  const card = html("div", { class: "row-card" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
   if (leastMargins) {
     const margin = (leastMargins.margin[position] - 300) / 100, about = leastMargins.node[position];
-    add(`Its least margin on the path, at “${nodes[about].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`);
+    const text = `Its least margin on the path, at “${nodes[about].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`;
+    card.append(html("div", { class: "muted" }, text));
   }
   return card;
 }

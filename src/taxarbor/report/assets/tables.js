@@ -70,8 +70,6 @@ function showHelp() {
   byId("help-elsewhere").hidden = !data.has_rules || !data.n_elsewhere;
   byId("help-means").hidden = data.has_rules;
   byId("help-stability").hidden = !data.stability;
-  byId("help-probable").hidden = !data.probabilities;
-  byId("help-guess").hidden = data.is_calibrated;
   byId("help-table").hidden = !data.table;
 }
 function factTable(lines) {
