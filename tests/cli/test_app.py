@@ -198,7 +198,7 @@ def test_demo(run, run_json, refuse, folder):
     result = run("demo")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("Animals: 206 rows, 85 features, 12 clusters in ")
+    assert lines[0].startswith("Animals: 206 rows, 85 columns")
     assert any("not gives_milk" in line for line in lines)
     assert any("blue whale, dolphin" in line for line in lines)
     assert any(line.startswith("dendrogram purity") for line in lines)

@@ -70,10 +70,8 @@ def test_labels_of_matrices(run_json, refuse, folder, in_blocks, customers, labe
             group.attrs["_index"] = "names"
             group["names"] = [str(one).encode() for one in index]
         file["X"] = X
-    for data in ("x.npy", "x.h5ad"):
-        assert run_json("predict", "model.taxarbor", data)["labels"] == labels
-    np.save(folder / "y.npy", X[:, :3])
-    refuse("3 features", "predict", "model.taxarbor", "y.npy")
+    assert run_json("predict", "model.taxarbor", "x.h5ad")["labels"] == labels
+    refuse("no column names", "predict", "model.taxarbor", "x.npy")
     refuse("'id'", "predict", "model.taxarbor", "x.npy", "--id-column", "id")
 
 
@@ -94,7 +92,7 @@ def test_bad_input(refuse, folder, customers):
     fit = ("fit", "big", "-o", "m")
     refuse("--n-clusters", *fit, "-k", 121)
     refuse("-k auto", *fit, "-k", "auto")
-    for option in ("--label-column", "--categories", "--weights", "--id-column"):
+    for option in ("--label-column", "--categories", "--id-column"):
         refuse(f"{option} needs all rows in memory", *fit, option, "class")
     refuse("'x'", *fit, "--columns", "x,age")
     refuse("40 ", "explain", "model.taxarbor", "big/part-0.parquet")
@@ -119,7 +117,6 @@ def test_large_files_are_read_in_blocks(run_json, folder, customers, in_blocks):
     for options, has_rows in (
         ((), False),
         (("--label-column", "class"), True),
-        (("--weights", "age"), True),
         (("--id-column", "id"), True),
         (("--categories", "city"), True),
     ):

@@ -25,7 +25,7 @@ def test_all_nodes(run, run_json, explanation):
     assert (result.exit_code, result.stderr) == (0, "")
     _, _, *lines = result.stdout.splitlines()
     assert run(*EXPLAIN).stdout == result.stdout  # the column of ids is detected
-    nodes = explanation.to_dict(n_top=2, n_examples=2)["nodes"]
+    nodes = [explanation.node(node, n_top=2, n_examples=2) for node in range(11)]
     assert run_json(*EXPLAIN, *ID, "--top", 2) == {"nodes": nodes, "notes": []}
     assert len(lines) == len(nodes) == 11
     for node, line in zip(nodes, lines, strict=True):
@@ -61,9 +61,12 @@ def test_a_cluster_is_a_node(run, run_json, explanation):
 def test_a_row_by_name_or_number(run, run_json, explanation):
     for row in ("C007", "7"):
         document = run_json(*EXPLAIN, *ID, "--row", row)
-        assert document == explanation.row(7) | {"notes": []}
+        cluster = explanation.taxonomy.tree.labels[7]
+        expected = {"row": 7, "name": "C007", "cluster": cluster, "notes": []}
+        steps = explanation.rows(7).to_dict("records")
+        assert document == expected | {"steps": steps}
         result = run(*EXPLAIN, *ID, "--row", row)
-        assert result.stdout.startswith(f"row C007 is in c{document['cluster']}\n")
+        assert result.stdout.startswith(f"C007 is in c{cluster}\n")
         assert all(step["child_name"] in result.stdout for step in document["steps"])
 
 

@@ -12,8 +12,6 @@ from taxarbor._errors import InputError, TableWarning, counted, some
 from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
-    from taxarbor.cli._input import DataFile
-    from taxarbor.tables import Table
     from taxarbor.taxonomy import Taxonomy
 
 AUTO = "auto"
@@ -62,7 +60,6 @@ def fit(
     categories: Annotated[
         str | None, _table("Columns to treat as categorical, besides text: a,b.")
     ] = None,
-    weights: Annotated[str | None, _table("Column of sample weights; not a feature.")] = None,
     embedding: shell.Embedding = None,
     scale: Annotated[
         Literal["auto", "standard", "none"],
@@ -87,11 +84,13 @@ def fit(
     Numeric columns and text columns with few values are used; missing values are imputed. Other
     columns are left out, and a note says why.
     """
+    from taxarbor._frames import is_frame
     from taxarbor.cli import _input as read
     from taxarbor.cli import _output as write
     from taxarbor.cli._terminal import summarize
     from taxarbor.estimators import Taxarbor
     from taxarbor.metrics import tree_scores
+    from taxarbor.taxonomy._edit_taxonomy import name_columns
 
     if n_clusters != AUTO and not n_clusters.isdecimal():
         raise InputError(f"must be 1 or more, or auto; got {n_clusters}", "n_clusters")
@@ -103,38 +102,33 @@ def fit(
     write.check_outputs((model, page), (data,), labels, force=force)
 
     file = read.DataFile(data, format, id_column, label_column)
-    table, sample_weight = read.read_training_table(
-        file,
-        read.split_names(columns),
-        read.split_names(categories),
-        weights,
-        "-k auto" if n_clusters == AUTO else None,
-    )
-    encoder, X = _choose_encoder(file, table, scale, metric)
+    in_memory = {"-k auto": n_clusters == AUTO, "--categories": categories is not None}
+    option = next((name for name, is_used in in_memory.items() if is_used), None)
+    table = file.read(read.split_names(columns) or None, option)
+    read.mark_categories(file, table.X, read.split_names(categories))
+    is_matrix = not (file.stored_format == "parquet" or is_frame(table.X))
     estimator = Taxarbor(
         AUTO if n_clusters == AUTO else int(n_clusters),
         max_features=max_features,
         min_leaf_size=min_leaf_size,
         noise=noise,
-        encoder=encoder,
+        encoder=_make_encoder(scale, metric, is_matrix=is_matrix),
         random_state=seed,
         n_jobs=jobs,
         verbose=int(sys.stderr.isatty()),
     )
     vectors = read.find_embedding(file, embedding, table.feature_names or ())
-    warned: list[str] = []
-    begin = time.perf_counter()
-    with shell.collect_notes(warned, but=TableWarning):  # which encoding.notes holds
-        estimator.fit(X, sample_weight=sample_weight, embedding=vectors)
+    notes, begin = [*table.notes], time.perf_counter()
+    with shell.collect_notes(notes, but=TableWarning):  # which encoding.notes holds
+        estimator.fit(table.X, embedding=vectors)
     seconds = time.perf_counter() - begin
-    taxonomy = estimator.taxonomy_
-    if taxonomy.feature_names is None and table.feature_names is not None:
-        taxonomy = taxonomy.rename_features(table.feature_names)
-    is_weighted, dropped = weights is not None, table.dropped
+    taxonomy, dropped = estimator.taxonomy_, table.dropped
+    if is_matrix and table.feature_names is not None:
+        taxonomy = name_columns(taxonomy, table.feature_names)
     if taxonomy.encoding is not None:
         dropped += taxonomy.encoding.dropped
-    left_out = dropped if columns is None else ()  # else others are left out on request
-    notes = [*_describe_fit(table, taxonomy, left_out, is_weighted=is_weighted), *warned]
+    # With --columns, others are left out on request.
+    notes += _describe_fit(taxonomy, dropped if columns is None else ())
     scores = None
     if table.labels is not None:
         with shell.collect_notes(notes):
@@ -151,72 +145,65 @@ def fit(
     document = {"data": data, **summarize(taxonomy), "seconds": seconds, "scores": scores}
     document["dropped"] = [{"column": c, "reason": reason} for c, reason in dropped]
     document |= {"notes": notes, "model": model, "labels": labels, "report": page}
-    shell.answer(document, as_json, lambda: _print_fit(file, taxonomy, document))
+    shell.answer(document, as_json, lambda: _print_fit(str(file), taxonomy, document))
 
 
-def _choose_encoder(
-    file: "DataFile", table: "Table", scale: str, metric: Any
-) -> tuple[Any, Any]:
-    """Return an encoder, and the table as it takes it; a matrix is scaled only on request."""
-    import numpy as np
-
-    from taxarbor._frames import is_frame
-    from taxarbor.cli._input import name_columns
+def _make_encoder(scale: str, metric: Any, *, is_matrix: bool) -> Any:
+    """Return the encoder of a table; a matrix has one unit, and is scaled only on request."""
     from taxarbor.tables import TableEncoder
 
-    X = table.X
-    has_types = file.stored_format == "parquet" or is_frame(X)
-    has_named_gaps = table.feature_names and isinstance(X, np.ndarray) and np.isnan(X).any()
-    if (scale, metric) == (AUTO, "euclidean") and (has_types or not has_named_gaps):
-        return AUTO, X
-    scaling: Any = None if scale == "none" or (scale == AUTO and not has_types) else scale
-    return TableEncoder(scale=scaling, metric=metric), name_columns(X, table.feature_names)
+    if (scale, metric) == (AUTO, "euclidean"):
+        return AUTO
+    scaling: Any = None if scale == "none" or (scale == AUTO and is_matrix) else scale
+    return TableEncoder(scale=scaling, metric=metric)
 
 
-def _describe_fit(
-    table: "Table",
-    taxonomy: "Taxonomy",
-    dropped: Sequence[tuple[str, str]],
-    *,
-    is_weighted: bool,
-) -> Iterator[str]:
+def _describe_fit(taxonomy: "Taxonomy", dropped: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield notes on the columns and rows of a table that a fit left out or changed."""
     if dropped:
         listed = [f"{column} ({reason})" for column, reason in dropped]
         yield f"columns left out: {some(listed, MAX_NAMED)}"
-    yield from table.notes
     if taxonomy.encoding is not None:
         yield from taxonomy.encoding.notes
     tree = taxonomy.tree
     n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
-    if n_excluded > 0 and not is_weighted:
+    if n_excluded > 0:
         rows = counted(n_excluded, "outlier or empty row", "outliers or empty rows")
         yield f"{rows} excluded from the fit"
     if tree.n_noise:
         yield f"{counted(tree.n_noise, 'row')} labelled as noise"
 
 
-def _print_fit(file: "DataFile", taxonomy: "Taxonomy", document: dict[str, Any]) -> None:
+def _print_fit(
+    title: str,
+    taxonomy: "Taxonomy",
+    document: dict[str, Any],
+    row_names: Sequence[str] | None = None,
+) -> None:
+    """Print what was fitted, the tree (all of it with the names of rows) and its scores."""
     from taxarbor.cli._terminal import print_scores, print_tree, print_verdict
 
     tree, encoding, n_dropped = taxonomy.tree, taxonomy.encoding, len(document["dropped"])
     n_columns = (taxonomy.n_features or 0) if encoding is None else len(encoding.columns)
     left_out = f" ({n_dropped} left out)" if n_dropped else ""
+    clusters = f"{counted(tree.n_leaves, 'cluster')} in {document['seconds']:.2f} s"
     shell.print_lines(
-        f"{file}: {counted(tree.n_rows, 'row')}, {counted(n_columns, 'column')}{left_out}\n"
-        f"{counted(tree.n_leaves, 'cluster')} in {document['seconds']:.2f} s "
-        f"-> {document['model']}\n"
+        f"{title}: {counted(tree.n_rows, 'row')}, {counted(n_columns, 'column')}{left_out}\n"
+        f"{clusters}\n"
     )
-    print_tree(taxonomy, N_LEVELS_SHOWN, max_nodes=N_LINES_SHOWN)
-    if tree.height > N_LEVELS_SHOWN or tree.n_nodes > N_LINES_SHOWN:
+    is_short = tree.height <= N_LEVELS_SHOWN and tree.n_nodes <= N_LINES_SHOWN
+    if is_short or row_names is not None:
+        print_tree(taxonomy, row_names=row_names)
+    else:
+        print_tree(taxonomy, N_LEVELS_SHOWN, max_nodes=N_LINES_SHOWN)
         shell.print_lines("(the first levels; taxarbor show prints all)")
     if taxonomy.stability is not None and tree.n_leaves > 1:  # else a note says it
         print_verdict(taxonomy.stability)
     if document["scores"] is not None:
         print_scores(document["scores"])
-    for kind in ("labels", "report"):
-        if document[kind] is not None:
-            shell.print_lines(f"\n{kind} -> {document[kind]}")
+    outputs = {kind: document.get(kind) for kind in ("model", "labels", "report")}
+    lines = [f"{kind} -> {path}" for kind, path in outputs.items() if path is not None]
+    shell.print_lines("\n" + "\n".join(lines))
 
 
 def demo(
@@ -228,7 +215,7 @@ def demo(
 ) -> None:
     """Fit the animals that come with the package, show the tree, and write a report."""
     from taxarbor.cli import _output as write
-    from taxarbor.cli._terminal import print_scores, print_tree, summarize
+    from taxarbor.cli._terminal import summarize
     from taxarbor.data import load_animals
     from taxarbor.estimators import Taxarbor
     from taxarbor.metrics import ClassTree, tree_scores
@@ -244,14 +231,6 @@ def demo(
     taxonomy = taxonomy.rename_features(animals.feature_names)
     scores = tree_scores(taxonomy, classes)
     report(taxonomy, X, output, row_names=names, classes=classes, title="Animals")
-    document = {**summarize(taxonomy), "seconds": seconds, "scores": scores}
+    document = {**summarize(taxonomy), "seconds": seconds, "scores": scores, "dropped": []}
     document |= {"report": output, "notes": []}
-
-    def show() -> None:
-        rows = f"{counted(X.shape[0], 'row')}, {counted(X.shape[1], 'feature')}"
-        shell.print_lines(f"Animals: {rows}, {DEMO_CLUSTERS} clusters in {seconds:.2f} s\n")
-        print_tree(taxonomy, row_names=names)
-        print_scores(scores)
-        shell.print_lines(f"\nreport -> {output}")
-
-    shell.answer(document, as_json, show)
+    shell.answer(document, as_json, lambda: _print_fit("Animals", taxonomy, document, names))

@@ -10,12 +10,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._errors import InputError, NamelessError, counted
+from taxarbor._errors import InputError, counted
 from taxarbor._frames import is_frame
-from taxarbor._types import Array
 from taxarbor.sources import open_source, stored_format
 from taxarbor.tables import Table, read_table
 from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._new_rows import check_matrix
 
 STDIN = "-"
 MAX_BYTES_IN_MEMORY = 200_000_000
@@ -78,30 +78,12 @@ def split_names(text: str | None) -> list[str]:
     return [name for line in lines for name in line]
 
 
-def read_training_table(
-    file: DataFile,
-    columns: Sequence[str],
-    categories: Sequence[str],
-    weights: str | None,
-    option: str | None,
-) -> tuple[Table, Array | None]:
-    """Return the columns to use, all by default, and the column of sample weights."""
-    option = option or ("--categories" if categories else None)
-    option = option or ("--weights" if weights is not None else None)
-    chosen = [*columns, *([weights] if weights is not None else [])]
-    table = file.read([*dict.fromkeys(chosen)] if columns else None, option)
-    X: Any = table.X
-    known = X.columns if is_frame(X) else ()
-    for parameter, names in (("categories", categories), ("weights", chosen[len(columns) :])):
-        for name in names:
-            if name not in known:
-                raise InputError(f"names {name!r}, which is no column of {file}", parameter)
-    for name in categories:
+def mark_categories(file: DataFile, X: Any, names: Sequence[str]) -> None:
+    """Make columns of a frame categories."""
+    for name in names:
+        if not is_frame(X) or name not in X.columns:
+            raise InputError(f"names {name!r}, which is no column of {file}", "categories")
         X[name] = X[name].astype("category")
-    if weights is None:
-        return table, None
-    sample_weight = X.pop(weights).to_numpy()
-    return replace(table, feature_names=tuple(X.columns)), sample_weight
 
 
 def find_embedding(file: DataFile, name: str | None, known: Collection[str] = ()) -> Any:
@@ -124,26 +106,19 @@ def find_embedding(file: DataFile, name: str | None, known: Collection[str] = ()
 def load_model(path: Path, n_clusters: int | None = None) -> Taxonomy:
     """Return the model in a file, pruned to a number of clusters."""
     taxonomy = Taxonomy.load(path)
-    if n_clusters is None:
-        return taxonomy
-    if n_clusters > taxonomy.tree.n_leaves:
-        limit = f"at most {taxonomy.tree.n_leaves:,}, the clusters of the model"
-        raise InputError(f"must be {limit}; got {n_clusters:,}", "n_clusters")
-    return taxonomy.prune(n_clusters)
+    return taxonomy if n_clusters is None else taxonomy.prune(n_clusters)
 
 
 def read_rows(taxonomy: Taxonomy, file: DataFile, option: str | None = None) -> Table:
-    """Return rows with the columns of a model: by name if both have names, else in order."""
+    """Return rows with the columns of a model: by name if it has names, else in order."""
     names, encoding = taxonomy.feature_names, taxonomy.encoding
     if encoding is not None:
         columns = dict.fromkeys(column.name for column in encoding.columns)
         names = tuple(columns) if encoding.has_names else None
-    try:
-        return file.read(names, option)
-    except NamelessError:
-        if str(file.path) == STDIN:  # which cannot be read again
-            raise
-        return file.read(None, option)
+    table = file.read(names, option)
+    if names is None:
+        check_matrix(taxonomy, table.feature_names)
+    return table
 
 
 def attach_rows(taxonomy: Taxonomy, table: Table) -> tuple[Taxonomy, Table]:

@@ -40,11 +40,8 @@ def show(
         facts |= {"columns": [*columns], "dropped": [*dropped], "notes": encoding.notes}
 
     def show_tree() -> None:
-        counts = [counted(facts["n_rows"], "row"), counted(facts["n_clusters"], "cluster")]
-        if facts["n_features"]:
-            counts.insert(1, counted(facts["n_features"], "feature"))
-        name = (taxonomy.made_by or {}).get("estimator")
-        shell.print_lines(", ".join(counts) + (f", fitted by {name}" if name else ""))
+        rows, clusters = taxonomy.tree.n_rows, taxonomy.tree.n_leaves
+        shell.print_lines(f"{counted(rows, 'row')}, {counted(clusters, 'cluster')}")
         print_tree(taxonomy, depth, top)
 
     nodes = list_nodes(taxonomy, depth, top) if as_json else []
@@ -77,11 +74,11 @@ def export(
     text = _export(load_model(model, n_clusters), format)
     document: dict[str, Any] = {"format": format, "output": output, "notes": []}
     if output is None:
-        document["text"] = text
-        shell.answer(document, as_json, lambda: shell.print_data(text))
-        return
-    write.write_text(output, text)
-    shell.answer(document, as_json, lambda: shell.print_lines(f"{format} -> {output}"))
+        document["text"], show = text, partial(shell.print_data, text)
+    else:
+        write.write_text(output, text)
+        show = partial(shell.print_lines, f"{format} -> {output}")
+    shell.answer(document, as_json, show)
 
 
 def _export(taxonomy: "Taxonomy", format: ExportFormat) -> str:
@@ -150,30 +147,20 @@ def report(
 ) -> None:
     """Write an HTML report that works offline: the tree, its rules, its rows.
 
-    With --label-column, scores against the known classes are printed as well.
+    With --label-column, it has the scores against the known classes.
     """
     from taxarbor.cli import _output as write
     from taxarbor.cli._input import DataFile, read_model
-    from taxarbor.cli._terminal import print_scores
-    from taxarbor.metrics import tree_scores
 
     write.check_outputs((output,), (model, data), force=force)
-    notes, scores = list[str](), None
+    notes: list[str] = []
     with shell.collect_notes(notes):
         file = DataFile(data, format, id_column, label_column)
         taxonomy, table = read_model(model, file)
         title = title or write.stem_of(data)
         write.write_page(output, taxonomy, table, title)
-        if table.labels is not None:
-            scores = tree_scores(taxonomy, table.labels)
-
-    def show_scores() -> None:
-        shell.print_lines(f"report -> {output}")
-        if scores is not None:
-            print_scores(scores)
-
-    document = {"report": output, "scores": scores, "notes": [*table.notes, *notes]}
-    shell.answer(document, as_json, show_scores)
+    document = {"report": output, "notes": [*table.notes, *notes]}
+    shell.answer(document, as_json, partial(shell.print_lines, f"report -> {output}"))
 
 
 def explain(
@@ -216,15 +203,20 @@ def explain(
     elif row is not None:
         is_number = row.isascii() and row.isdigit() and row not in (table.row_names or ())
         try:
-            document = explanation.row(int(row) if is_number else row)
+            steps = explanation.rows(int(row) if is_number else row)
         except (KeyError, IndexError) as error:
             raise InputError(str(error.args[0])) from error
+        number = int(row) if is_number else (table.row_names or ()).index(row)
+        document = {"row": number, "name": explanation.row_name(number)}
+        document["cluster"] = int(taxonomy.tree.labels[number])
+        document["steps"] = steps.to_dict("records")
         cluster = f"c{document['cluster']}" if document["cluster"] >= 0 else "no cluster: noise"
-        title = f"row {document['name'] or document['row']} is in {cluster}"
+        title = f"{document['name']} is in {cluster}"
         show = partial(render.print_records, title, document)
     else:
-        document = {"nodes": explanation.to_dict(n_top=top, n_examples=top)["nodes"]}
-        show = partial(render.print_nodes, document["nodes"])
+        ids = range(taxonomy.tree.n_nodes)
+        nodes = [explanation.node(one, n_top=top, n_examples=top) for one in ids]
+        document, show = {"nodes": nodes}, partial(render.print_nodes, nodes)
     shell.answer(document | {"notes": notes}, as_json, show)
 
 
@@ -312,16 +304,17 @@ def _restore_estimator(taxonomy: "Taxonomy", X: Any) -> Any:
     from taxarbor.tables import TableEncoder
 
     parameters = dict(taxonomy.made_by or {})
-    name, estimators = parameters.pop("estimator", ""), {"Taxarbor": Taxarbor, "HMMC": HMMC}
-    if name not in estimators:
+    if (
+        kind := {"Taxarbor": Taxarbor, "HMMC": HMMC}.get(parameters.pop("estimator", ""))
+    ) is None:
         raise InputError("the model does not hold its parameters: fit it again")
     parameters.pop("embedding", None)  # an argument of its fit
+    if isinstance(parameters.get("encoder"), dict):
+        parameters["encoder"] = TableEncoder(**parameters["encoder"])
+    if parameters.get("n_clusters") is not None:
+        parameters["n_clusters"] = taxonomy.tree.n_leaves  # it may be pruned
     try:
-        if isinstance(parameters.get("encoder"), dict):
-            parameters["encoder"] = TableEncoder(**parameters["encoder"])
-        if parameters.get("n_clusters") is not None:
-            parameters["n_clusters"] = taxonomy.tree.n_leaves  # it may be pruned
-        estimator = estimators[name](**parameters)
+        estimator: Any = kind(**parameters)
     except TypeError as error:
         raise InputError(f"the model has unknown parameters: {error}") from error
     estimator.taxonomy_, estimator.labels_ = taxonomy, taxonomy.tree.labels

@@ -24,7 +24,6 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 OPTION_NAMES = {
     "random_state": "seed",
     "n_jobs": "jobs",
-    "sample_weight": "weights",
 }
 """Parameters whose options have other names."""
 

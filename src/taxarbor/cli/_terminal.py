@@ -8,7 +8,6 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import typer
 from rich import box
 from rich.console import Console, RenderableType
@@ -133,14 +132,12 @@ def print_verdict(stability: Stability) -> None:
 def summarize(taxonomy: Taxonomy) -> dict[str, Any]:
     """Return sizes of a model as plain values."""
     tree = taxonomy.tree
-    used = taxonomy.n_features_used[[rule is not None for rule in tree.rules]]
     facts: dict[str, Any] = {
         "n_rows": tree.n_rows,
         "n_noise": tree.n_noise,
         "n_features": taxonomy.n_features,
         "n_clusters": tree.n_leaves,
         "height": tree.height,
-        "median_features_per_split": float(np.median(used)) if len(used) else None,
         "can_predict": tree.rules[tree.root] is not None,
     }
     if taxonomy.stability is not None:
