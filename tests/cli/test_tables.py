@@ -68,13 +68,6 @@ def test_a_page_without_a_browser(run, folder, opened, monkeypatch):
     assert "open here.html" in result.stderr
     assert (folder / "here.html").exists()
 
-    def fail(page):
-        raise webbrowser.Error("no browser")
-
-    monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr(webbrowser, "open", fail)
-    assert "open cars.html" in run("fit", "cars.csv", "--open", "--force").stderr
-
 
 def test_missing_values_and_unknown_categories(run_json, refuse, folder, opened):
     run_json("fit", "cars.csv", "-k", 3)

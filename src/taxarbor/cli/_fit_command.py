@@ -40,11 +40,7 @@ def fit(
     ] = None,
     n_clusters: Annotated[
         str,
-        shell.option(
-            "Number of clusters, or auto for as many as are stable; default: 8.",
-            *("--n-clusters", "-k"),
-            metavar="NUMBER",
-        ),
+        shell.option("Number of clusters, or auto; default: 8.", "--n-clusters", "-k"),
     ] = "8",
     id_column: shell.IdColumn = None,
     label_column: shell.LabelColumn = None,

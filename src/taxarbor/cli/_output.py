@@ -74,10 +74,7 @@ def open_in_browser(page: Path) -> bool:
     has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     if sys.platform.startswith("linux") and not has_screen:  # a text browser would take over
         return False
-    try:
-        return webbrowser.open(page.resolve().as_uri())
-    except (webbrowser.Error, OSError):
-        return False
+    return webbrowser.open(page.resolve().as_uri())
 
 
 def format_csv(

@@ -44,15 +44,10 @@ FileFormat: TypeAlias = Literal["csv", "tsv", "parquet", "npy", "npz", "h5ad"]
 Model = Annotated[Path, _argument("Model written by fit.", "MODEL")]
 Data = Annotated[
     Path,
-    _argument(
-        "Table to read: csv, tsv, parquet, npy, npz, h5ad, or a folder of parquet files; "
-        "- is csv on standard input.",
-        "DATA",
-    ),
+    _argument("Table: csv, tsv, parquet, npy, npz or h5ad, or a folder; - is stdin.", "DATA"),
 ]
 TrainingData = Annotated[
-    Path,
-    _argument("Table the model was fitted to, in the same order; - is standard input.", "DATA"),
+    Path, _argument("Table the model was fitted to, in the same order; - is stdin.", "DATA")
 ]
 Clusters = Annotated[
     int | None,

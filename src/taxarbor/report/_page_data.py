@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError, printable
+from taxarbor._errors import InputError, printable, some
 from taxarbor._number_text import format_means, format_number, format_share, round_digits
 from taxarbor._types import Array
 from taxarbor.explain import Explanation
 from taxarbor.explain._explanation import EXAMPLES
 from taxarbor.tables._encoding import Column, Encoding
-from taxarbor.taxonomy import Stability
+from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import describe_decision
+from taxarbor.tree import Tree
 
 MANY_NODES = 250
 """Nodes above which less is shown of each."""
@@ -47,10 +48,10 @@ def build_context(
     """Return all that the page shows, as JSON can hold it."""
     taxonomy, classes = explanation.taxonomy, explanation.classes
     tree, weights, encoding = taxonomy.tree, taxonomy.tree.weights, taxonomy.encoding
-    writer = _NodeWriter(explanation)
-    nodes = [writer.describe(node) for node in range(tree.n_nodes)]
+    nodes = [_describe_node(explanation, node) for node in range(tree.n_nodes)]
     used = taxonomy.n_features_used[[rule is not None for rule in tree.rules]]
     sizes = tree.sizes[tree.leaves]
+    shown = _find_shown(tree, nodes), sum(len(nodes[leaf]["typical"]) for leaf in tree.leaves)
     return {
         "title": printable(title),
         "n_rows": int(tree.sizes[0]),
@@ -66,9 +67,8 @@ def build_context(
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
         "has_rules": explanation.has_rules,
         "nodes": nodes,
-        "features": [list(feature) for feature in writer.features],
         "rows": _describe_rows(explanation, nodes),
-        "pictures": {} if images is None else _make_thumbnails(nodes, images),
+        "pictures": {} if images is None else _make_thumbnails(*shown, images),
         **_pack_rows(explanation),
         "classes": [] if classes is None else classes.names,
         "scores": {name: round_digits(value) for name, value in scores.items()},
@@ -108,9 +108,7 @@ def _describe_kind(column: Column) -> str:
     if not column.categories:
         return "boolean" if column.values == (0.0, 1.0) else column.kind
     names = [printable(name) for name in column.categories]
-    rest = len(names) - MAX_CATEGORIES
-    listed = ", ".join(names[:MAX_CATEGORIES]) + (f" and {rest} more" if rest > 0 else "")
-    return f"{column.kind}: {listed}"
+    return f"{column.kind}: {some(names, MAX_CATEGORIES)}"
 
 
 def _format_missing(share: float) -> str:
@@ -120,95 +118,85 @@ def _format_missing(share: float) -> str:
 # Nodes
 
 
-class _NodeWriter:
-    """Describes one node after the other, and collects the features that they name."""
-
-    def __init__(self, explanation: Explanation) -> None:
-        taxonomy = explanation.taxonomy
-        is_many = taxonomy.tree.n_nodes > MANY_NODES
-        self.explanation, self.taxonomy = explanation, taxonomy
-        self.n_examples, self.n_features = N_EXAMPLES[is_many], N_FEATURES[is_many]
-        self.n_used, self.is_boolean = taxonomy.n_features_used.tolist(), taxonomy.is_boolean
-        self.features: dict[tuple[str, str, str], int] = {}  # name, mean and histogram of all
-
-    def describe(self, node: int) -> Values:
-        explanation, tree = self.explanation, self.taxonomy.tree
-        parent, features = (
-            tree.parent(node),
-            explanation.deciding_features(node, self.n_features),
-        )
-        columns = [feature["column"] for feature in features[:N_EXAMPLE_FEATURES]]
-        examples = explanation.examples(node, self.n_examples)
-        values = {
-            "parent": parent,
-            "name": explanation.names[node],
-            "start": int(tree.start[node]),
-            "stop": int(tree.stop[node]),
-            "birth": int(tree.birth[node]),
-            "deciding": [self._describe_deciding(feature) for feature in features],
-            "distinctive": self._describe_distinctive(node),
-            "n_features": self.n_used[node],
-            "n_deciding": 0 if parent is None else self.n_used[tree.decided_by(parent) or 0],
-            "decision": describe_decision(self.taxonomy, node),
-            "note": printable(tree.notes[node]),
-            **{kind: self._add_values(examples[kind], columns) for kind in EXAMPLES},
-            "margins": _count_margins(explanation, node),
-            "classes": _count_classes(explanation, node),
+def _describe_node(explanation: Explanation, node: int) -> Values:
+    taxonomy = explanation.taxonomy
+    tree, stability, n_used = taxonomy.tree, taxonomy.stability, taxonomy.n_features_used
+    is_many, parent = tree.n_nodes > MANY_NODES, tree.parent(node)
+    features = explanation.deciding_features(node, N_FEATURES[is_many])
+    distinctive = explanation.distinctive_features(node, N_FEATURES[is_many])
+    examples = explanation.examples(node, N_EXAMPLES[is_many])
+    columns = [feature["column"] for feature in features[:N_EXAMPLE_FEATURES]]
+    values: Values = {
+        "parent": parent,
+        "name": explanation.names[node],
+        "start": int(tree.start[node]),
+        "stop": int(tree.stop[node]),
+        "birth": int(tree.birth[node]),
+        "deciding": [_describe_deciding(taxonomy, feature) for feature in features],
+        "distinctive": [_describe_distinctive(feature) for feature in distinctive],
+        "n_features": int(n_used[node]),
+        "n_deciding": 0 if parent is None else int(n_used[tree.decided_by(parent) or 0]),
+        "decision": describe_decision(taxonomy, node),
+        "note": printable(tree.notes[node]),
+        **{kind: _add_values(explanation, examples[kind], columns) for kind in EXAMPLES},
+        "margins": _count_margins(explanation, node),
+        "classes": _count_classes(explanation, node),
+    }
+    if stability is not None:
+        values |= {
+            "n_recovered": int(stability.n_recovered[node]),
+            "recurrence": stability.describe(node),
+            "left_out": round_digits(float(stability.left_out[node])),
+            "is_stable": bool(stability.is_stable[node]),
         }
-        if (stability := self.taxonomy.stability) is not None:
-            values |= {
-                "n_recovered": int(stability.n_recovered[node]),
-                "recurrence": stability.describe(node),
-                "left_out": round_digits(float(stability.left_out[node])),
-                "is_stable": bool(stability.is_stable[node]),
-            }
-        return values
+    return values
 
-    def _describe_deciding(self, feature: Values) -> Values:
-        """Return what the panel shows of a feature that separates a node from its siblings."""
-        direction, is_boolean = feature["direction"], self.is_boolean
-        is_share = direction in ("known", "unknown") or (
-            is_boolean is not None and bool(is_boolean[feature["column"]])
-        )
-        means = format_means((feature["mean"], feature["rest_mean"]), is_share=is_share)
-        return {
-            "name": printable(feature["feature"]),
-            "text": printable(feature["words"]),
-            "sign": -1 if direction == "lower" else 1,
-            "share": round_digits(feature["share"]),
-            "mean": means[0],
-            "rest": means[1],
-            "missing": _format_missing(feature["missing"]),
-        }
 
-    def _describe_distinctive(self, node: int) -> list[list[Any]]:
-        """Return number, words, effect, mean, histogram and missing share of features."""
-        lines = []
-        for feature in self.explanation.distinctive_features(node, self.n_features):
-            means = feature["mean"], feature["all_mean"]
-            mean, all_mean = format_means(means, is_share=feature["share"] is not None)
-            every = printable(feature["feature"]), all_mean, _pack_counts(feature["all_counts"])
-            number = self.features.setdefault(every, len(self.features))
-            words, effect = printable(feature["words"]), round_digits(feature["effect"])
-            counts, missing = (
-                _pack_counts(feature["counts"]),
-                _format_missing(feature["missing"]),
-            )
-            lines.append([number, words, effect, mean, counts, missing])
-        return lines
+def _describe_deciding(taxonomy: Taxonomy, feature: Values) -> Values:
+    """Return what the panel shows of a feature that separates a node from its siblings."""
+    direction, is_boolean = feature["direction"], taxonomy.is_boolean
+    is_share = direction in ("known", "unknown") or (
+        is_boolean is not None and bool(is_boolean[feature["column"]])
+    )
+    mean, rest = format_means((feature["mean"], feature["rest_mean"]), is_share=is_share)
+    return {
+        "name": printable(feature["feature"]),
+        "text": printable(feature["words"]),
+        "sign": -1 if direction == "lower" else 1,
+        "share": round_digits(feature["share"]),
+        "mean": mean,
+        "rest": rest,
+        "missing": _format_missing(feature["missing"]),
+    }
 
-    def _add_values(self, examples: list[Values], columns: list[int]) -> list[Values]:
-        """Return rows with their values of some features."""
-        rows = np.array([example["row"] for example in examples], dtype=np.intp)
-        cells = [self.explanation.format_cells(rows, column) for column in columns]
-        return [
-            {
-                "row": example["row"],
-                "margin": round_digits(example.get("margin")),
-                "values": [printable(column[n]) for column in cells],
-            }
-            for n, example in enumerate(examples)
-        ]
+
+def _describe_distinctive(feature: Values) -> Values:
+    """Return what the panel shows of a feature that separates a node from all other rows."""
+    means = feature["mean"], feature["all_mean"]
+    mean, all_mean = format_means(means, is_share=feature["share"] is not None)
+    return {
+        "name": printable(feature["feature"]),
+        "text": printable(feature["words"]),
+        "effect": round_digits(feature["effect"]),
+        "mean": mean,
+        "every": all_mean,
+        "counts": _pack_counts(feature["counts"]),
+        "all_counts": _pack_counts(feature["all_counts"]),
+        "missing": _format_missing(feature["missing"]),
+    }
+
+
+def _add_values(
+    explanation: Explanation, examples: list[Values], columns: list[int]
+) -> list[Values]:
+    """Return rows with their margins, and with their values of some features."""
+    rows = np.array([example["row"] for example in examples], dtype=np.intp)
+    cells = [explanation.format_cells(rows, column) for column in columns]
+    margins = [round_digits(example.get("margin")) for example in examples]
+    return [
+        {"row": row, "margin": margins[n], "values": [printable(column[n]) for column in cells]}
+        for n, row in enumerate(rows.tolist())
+    ]
 
 
 def _pack_counts(counts: list[int]) -> str:
@@ -248,14 +236,10 @@ def _count_classes(explanation: Explanation, node: int) -> list[tuple[int, int]]
 # Rows that are shown
 
 
-def _find_leaves(nodes: list[Values]) -> list[Values]:
-    inner = {node["parent"] for node in nodes}
-    return [node for number, node in enumerate(nodes) if number not in inner]
-
-
-def _find_shown(nodes: list[Values]) -> list[int]:
+def _find_shown(tree: Tree, nodes: list[Values]) -> list[int]:
     """Return the rows that any node shows: typical ones of leaves first, borderline last."""
-    parts = [(_find_leaves(nodes), "typical"), *((nodes, kind) for kind in EXAMPLES)]
+    leaves = [nodes[leaf] for leaf in tree.leaves]
+    parts = [(leaves, "typical"), *((nodes, kind) for kind in EXAMPLES)]
     rows = [row["row"] for some, kind in parts for node in some for row in node[kind]]
     return list(dict.fromkeys(rows))
 
@@ -263,7 +247,7 @@ def _find_shown(nodes: list[Values]) -> list[int]:
 def _describe_rows(explanation: Explanation, nodes: list[Values]) -> Values:
     """Return the name and the class of each row that is shown."""
     rows, classes = {}, explanation.classes
-    for row in _find_shown(nodes):
+    for row in _find_shown(explanation.taxonomy.tree, nodes):
         name = printable(explanation.row_name(row))
         name = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
         rows[str(row)] = [name, -1 if classes is None else int(classes.codes[row])]
@@ -361,9 +345,8 @@ def _shrink(images: NDArray[Any], row: int, edge: int) -> NDArray[np.uint8]:
     return np.round(image).astype(np.uint8)
 
 
-def _make_thumbnails(nodes: list[Values], images: NDArray[Any]) -> dict[str, str]:
-    """Return the rows shown as PNGs, as large and as many as fit on the page."""
-    rows, n_typical = _find_shown(nodes), sum(len(n["typical"]) for n in _find_leaves(nodes))
+def _make_thumbnails(rows: list[int], n_typical: int, images: NDArray[Any]) -> dict[str, str]:
+    """Return rows as PNGs, as many and the first ones as large as fit on the page."""
     n_bytes = n_typical * (images.shape[3] if images.ndim == 4 else 1)
     fitting = (e for e in THUMBNAIL_EDGES if 1.4 * n_bytes * e * e <= MAX_PICTURES_LENGTH)
     edge = next(fitting, THUMBNAIL_EDGES[-1])  # base64 takes a third more

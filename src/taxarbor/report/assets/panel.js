@@ -49,13 +49,11 @@ function spark(own, every, width = 64, height = 22) {
 }
 // The share of missing values, where there are any.
 const unknownIn = (share) => html("span", { class: "unknown" }, ` ${share} unknown`);
-// A distinctive feature: its number, words, effect, mean in the node, histogram and share of missing values.
-function distinctiveFeature([feature, words, effect, mean, digits, missing]) {
-  const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
-  const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
+function distinctiveFeature({ name, text, effect, mean, every, counts, all_counts: all, missing }) {
+  const at = text.lastIndexOf(name), parts = at < 0 ? ["", text, ""] : [text.slice(0, at), name, text.slice(at + name.length)];
   const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
   if (missing) what.append(unknownIn(missing));
-  return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
+  return { every, mean, effect, what, picture: (...size) => spark(counts, all, ...size) };
 }
 function distinctive(node) {
   if (!node.distinctive.length || !node.depth) return [];
