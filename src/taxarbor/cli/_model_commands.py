@@ -65,13 +65,19 @@ def export(
     """Write the tree of a model in a format of other programs."""
     from taxarbor.cli import _output as write
     from taxarbor.cli._input import load_model
+    from taxarbor.exchange import to_dot, to_frame, to_json, to_newick
 
     format = to or SUFFIXES.get("" if output is None else output.suffix.lower())
     if format is None:
         formats = "json, newick, dot or csv, or an output with their extension"
         raise InputError(f"is needed: {formats}", "to")
     write.check_outputs((output,), (model,), force=force)
-    text = _export(load_model(model, n_clusters), format)
+    taxonomy = load_model(model, n_clusters)
+    if format == "csv":
+        text = write.format_csv(to_frame(taxonomy))
+    else:
+        convert = {"json": to_json, "newick": to_newick, "dot": to_dot}[format]
+        text = convert(taxonomy).rstrip("\n") + "\n"
     document: dict[str, Any] = {"format": format, "output": output, "notes": []}
     if output is None:
         document["text"], show = text, partial(shell.print_data, text)
@@ -79,16 +85,6 @@ def export(
         write.write_text(output, text)
         show = partial(shell.print_lines, f"{format} -> {output}")
     shell.answer(document, as_json, show)
-
-
-def _export(taxonomy: "Taxonomy", format: ExportFormat) -> str:
-    from taxarbor.cli._output import format_csv
-    from taxarbor.exchange import to_dot, to_frame, to_json, to_newick
-
-    if format == "csv":
-        return format_csv(to_frame(taxonomy))
-    convert = {"json": to_json, "newick": to_newick, "dot": to_dot}[format]
-    return convert(taxonomy).rstrip("\n") + "\n"
 
 
 def predict(
