@@ -59,8 +59,9 @@ def test_examples_run(run, folder, name):
 def test_version_formats_and_help_without_arguments(run, folder):
     versions = f"taxarbor {taxarbor.__version__}, Python {platform.python_version()}"
     assert run("--version").stdout == f"{versions}\n"
-    with pytest.raises(ValueError, match=", ".join(get_args(FileFormat))):
+    with pytest.raises(ValueError, match="csv") as caught:
         read_table(folder / "customers.csv", format="xls")
+    assert all(format in str(caught.value) for format in get_args(FileFormat))
     result = run()
     assert "fit" in result.stdout + result.stderr
     assert "See taxarbor" not in result.output
@@ -185,7 +186,7 @@ def test_arguments_that_cannot_be_parsed_are_one_line(refuse):
         ("DATA", ["fit"]),
         ("--seed", ["fit", "a.csv", "-o", "m", "--seed", "x"]),
         ("--seed", ["fit", "a.csv", "-o", "m", "--seed", 2**32]),
-        ("--method", ["fit", "a.csv", "-o", "m", "--method", "x"]),
+        ("--metric", ["fit", "a.csv", "-o", "m", "--metric", "x"]),
         ("--format", ["fit", "a.csv", "-o", "m", "--format", "xls"]),
         ("--clusters", ["show", "model.taxarbor", "--clusters", 0]),
         ("'bench'", ["bench"]),
@@ -193,23 +194,16 @@ def test_arguments_that_cannot_be_parsed_are_one_line(refuse):
         refuse(words, *arguments)
 
 
-def test_demo_of_animals(run, refuse, folder):
+def test_demo(run, run_json, refuse, folder):
     result = run("demo")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("Animals: 206 rows, 85 features, 12 clusters in ")
+    assert lines[0].startswith("Animals: 206 rows, 85 columns")
     assert any("not gives_milk" in line for line in lines)
     assert any("blue whale, dolphin" in line for line in lines)
     assert any(line.startswith("dendrogram purity") for line in lines)
     page = (folder / "demo.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     refuse("demo.html", "demo")
-    assert run("demo", "--force").exit_code == 0
-
-
-def test_demo_of_digits_in_json(run_json, folder):
-    document = run_json("demo", "--data", "digits", "-o", "digits.html")
-    assert (document["n_rows"], document["n_clusters"]) == (1797, 12)
-    assert document["report"] == "digits.html"
-    assert document["scores"]["adjusted_rand"] > 0.5
-    assert "data:image/png" in (folder / "digits.html").read_text(encoding="utf-8")
+    document = run_json("demo", "--force")
+    assert (document["n_rows"], document["report"]) == (206, "demo.html")

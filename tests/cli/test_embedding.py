@@ -51,14 +51,14 @@ def test_all_commands(run, files, data, embedding):
     assert result.exit_code == 0, result.output
     assert agrees("m.taxarbor")
     for command in (
-        ("predict", "m.taxarbor", data, "-o", "labels.npy"),
+        ("predict", "m.taxarbor", data, "-o", "labels.parquet"),
         ("explain", "m.taxarbor", data),
         ("report", "m.taxarbor", data, "-o", "page.html"),
         ("assess", "m.taxarbor", data, "--refits", "3", "--embedding", embedding),
     ):
         result = run(*command)
         assert result.exit_code == 0, (command, result.output)
-    assert agrees(np.load("labels.npy"))
+    assert agrees(pd.read_parquet("labels.parquet")["cluster"])
     assert Taxonomy.load("m.taxarbor").stability is not None
 
 
@@ -67,9 +67,9 @@ def test_blocks(run, files, monkeypatch):
     for data, embedding in (("rows.parquet", "emb"), ("cells.h5ad", "X_pca")):
         options = ("-k", "4", "-o", f"{data}.taxarbor", "--embedding", embedding)
         columns = ("--columns", "a,b,c,d") if embedding == "emb" else ()
-        result = run("fit", data, *options, *columns, "--labels", "labels.npy", "--force")
+        result = run("fit", data, *options, *columns, "--labels", "l.parquet", "--force")
         assert result.exit_code == 0, result.output
-        assert agrees(np.load("labels.npy"))
+        assert agrees(pd.read_parquet("l.parquet")["cluster"])
 
 
 def test_a_column_that_is_not_named(run, files):
@@ -96,7 +96,6 @@ def test_nothing_but_vectors(run, files):
         ("fit", "rows.csv", "--embedding", "a"),
         ("fit", "cells.h5ad", "--embedding", "X_umap"),
         ("fit", "customers.csv", "--embedding", "short.npy"),
-        ("fit", "rows.parquet", "--embedding", "emb", "--method", "hmmc"),
         ("fit", "rows.parquet", "--columns", "a,b,emb"),
         ("assess", "model.taxarbor", "customers.csv", "--embedding", "vectors.npy"),
         ("assess", "grouped.taxarbor", "rows.parquet"),

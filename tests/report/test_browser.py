@@ -214,8 +214,7 @@ def test_rows_are_downloaded_as_csv(visit, animals, assessed, hostile_page):
         page.click("#csv")
     assert got.value.suggested_filename == "rows.csv"
     rows = read_csv(got.value.path().read_bytes().decode())
-    assert [*rows[0]] == ["row", "name", "cluster", "path", "probability"]
-    chances = taxonomy.predict_proba(X)
+    assert [*rows[0]] == ["row", "name", "cluster", "path"]
     names = page.evaluate("nodes.map((node) => node.name)")
     assert len(rows) == 206
     for row in rows:
@@ -223,9 +222,6 @@ def test_rows_are_downloaded_as_csv(visit, animals, assessed, hostile_page):
         assert row["name"] == X.index[number]
         assert int(row["cluster"]) == taxonomy.tree.labels[number]
         leaf = taxonomy.tree.leaves[taxonomy.tree.labels[number]]
-        assert float(row["probability"]) == pytest.approx(
-            chances[number, taxonomy.tree.labels[number]], abs=0.0051
-        )
         assert row["path"] == " > ".join(names[node] for node in taxonomy.tree.path(leaf)[1:])
     page.locator("#cut").fill("4")
     until(page, "clusters.length === 4")
@@ -236,10 +232,6 @@ def test_rows_are_downloaded_as_csv(visit, animals, assessed, hostile_page):
     assert got.value.suggested_filename == "rows-of-c1.csv"
     rows = read_csv(got.value.path().read_bytes().decode())
     assert sorted(int(row["row"]) for row in rows) == sorted(taxonomy.tree.rows(node).tolist())
-    for row in rows:  # the sum over the leaves below
-        assert float(row["probability"]) == pytest.approx(
-            taxonomy.node_proba(chances)[int(row["row"]), node], abs=0.0051
-        )
     # What a spreadsheet would take for a formula is none, and quotes are doubled.
     page = visit(hostile_page)
     for given, expected in (
@@ -253,7 +245,7 @@ def test_rows_are_downloaded_as_csv(visit, animals, assessed, hostile_page):
     assert all("<img src=x" in row["name"] for row in rows)
 
 
-def test_refits_are_shown_everywhere(visit, assessed, animals):
+def test_refits_are_shown_everywhere(visit, assessed):
     path, taxonomy = assessed
     page = visit(path)
     node = int(np.flatnonzero(~taxonomy.stability.is_stable)[-1])
@@ -290,11 +282,7 @@ def test_refits_are_shown_everywhere(visit, assessed, animals):
     assert taxonomy.stability.describe_left_out() in text
     page.fill("#search", "otter")
     page.keyboard.press("Enter")
-    assert re.search(r"Probability: \d+ %", page.locator(".row-card").text_content())
-    chances = taxonomy.node_proba(taxonomy.predict_proba(animals[0]))
-    text = page.locator("#panel .rows").last.locator("tbody tr td").last.text_content()
-    chosen, row = page.evaluate("[chosen.id, chosen.borderline.at(-1).row]")
-    assert text == f"{100 * chances[row, chosen]:.0f} %"
+    assert "Its least margin" in page.locator(".row-card").text_content()
 
 
 def test_the_table_is_paged_sorted_and_searched(visit, planted):
@@ -419,11 +407,11 @@ def test_the_help_says_what_decides(visit, animals_page, assessed, three_way_pag
     report(bounded, X, tmp_path / "bounded.html")
     page = visit(tmp_path / "bounded.html")
     assert f"{n_elsewhere} rows of the fit" in page.locator("#panel").text_content()
-    helps = ("rules", "elsewhere", "means", "stability", "probable")
+    helps = ("rules", "elsewhere", "means", "stability")
     for path, expected in (
-        (animals_page, ["rules", "probable"]),
-        (assessed[0], ["rules", "stability", "probable"]),
-        (tmp_path / "bounded.html", ["elsewhere", "probable"]),
+        (animals_page, ["rules"]),
+        (assessed[0], ["rules", "stability"]),
+        (tmp_path / "bounded.html", ["elsewhere"]),
         (three_way_page, ["means"]),
     ):
         page = visit(path)

@@ -18,7 +18,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     _model_commands.report: "model.taxarbor customers.csv -o report.html --id-column id",
     _model_commands.export: "model.taxarbor -o tree.nwk",
     _model_commands.assess: "model.taxarbor customers.csv --refits 10",
-    _fit_command.demo: "--data digits -o digits.html",
+    _fit_command.demo: "-o animals.html",
 }
 
 app = typer.Typer(

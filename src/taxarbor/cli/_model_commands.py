@@ -11,17 +11,13 @@ from taxarbor._errors import InputError, counted
 from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from taxarbor.explain import Explanation
     from taxarbor.taxonomy import Taxonomy
 
-ExportFormat: TypeAlias = Literal["json", "newick", "dot", "linkage", "csv"]
+ExportFormat: TypeAlias = Literal["json", "newick", "dot", "csv"]
 SUFFIXES: dict[str, ExportFormat] = {
     **{".json": "json", ".csv": "csv"},
     **{".nwk": "newick", ".newick": "newick", ".dot": "dot", ".gv": "dot"},
 }
-NODE_STABILITY = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "is_stable")
 
 
 def show(
@@ -33,7 +29,7 @@ def show(
 ) -> None:
     """Show the tree of a model, with the features that lead to each node."""
     from taxarbor.cli._input import load_model
-    from taxarbor.cli._terminal import print_tree, summarize
+    from taxarbor.cli._terminal import list_nodes, print_tree, summarize
 
     taxonomy = load_model(model, n_clusters)
     facts, encoding = summarize(taxonomy), taxonomy.encoding
@@ -44,42 +40,12 @@ def show(
         facts |= {"columns": [*columns], "dropped": [*dropped], "notes": encoding.notes}
 
     def show_tree() -> None:
-        counts = [counted(facts["n_rows"], "row"), counted(facts["n_clusters"], "cluster")]
-        if facts["n_features"]:
-            counts.insert(1, counted(facts["n_features"], "feature"))
-        name = (taxonomy.made_by or {}).get("estimator")
-        shell.print_lines(", ".join(counts) + (f", fitted by {name}" if name else ""))
+        rows, clusters = taxonomy.tree.n_rows, taxonomy.tree.n_leaves
+        shell.print_lines(f"{counted(rows, 'row')}, {counted(clusters, 'cluster')}")
         print_tree(taxonomy, depth, top)
 
-    nodes = _list_nodes(taxonomy, depth, top) if as_json else []
+    nodes = list_nodes(taxonomy, depth, top) if as_json else []
     shell.answer({"model": facts, "nodes": nodes, "notes": []}, as_json, show_tree)
-
-
-def _list_nodes(taxonomy: "Taxonomy", depth: int | None, n_top: int) -> list[dict[str, Any]]:
-    """Return the nodes in a list, parents first: nested JSON has a maximum depth."""
-    from taxarbor.taxonomy._text import outline
-
-    tree = taxonomy.tree
-    labels = {int(leaf): label for label, leaf in enumerate(tree.leaves)}
-    nodes = []
-    for level, node, reasons, _ in outline(taxonomy, depth, n_top, tree.n_nodes):
-        assert node is not None
-        nodes.append({
-            "node": node,
-            "parent": tree.parent(node),
-            "children": list(tree.children(node)),
-            "depth": level,
-            "n_rows": int(tree.sizes[node]),
-            "cluster": labels.get(node),
-            "reasons": [
-                {
-                    **{"feature": r.name, "sign": r.sign, "share": r.share, "weight": r.weight},
-                    **{"threshold": r.threshold, "words": str(r)},
-                }
-                for r in reasons
-            ],
-        })  # fmt: skip
-    return sorted(nodes, key=lambda values: values["node"])
 
 
 def export(
@@ -87,8 +53,8 @@ def export(
     to: Annotated[
         ExportFormat | None,
         shell.option(
-            "Format: the model as json; the tree as newick, dot (Graphviz) or linkage (SciPy); "
-            "a line per node as csv. Default: by the extension of the output."
+            "Format: the model as json; the tree as newick or dot (Graphviz); a line per node "
+            "as csv. Default: by the extension of the output."
         ),
     ] = None,
     output: shell.Output = None,
@@ -99,36 +65,26 @@ def export(
     """Write the tree of a model in a format of other programs."""
     from taxarbor.cli import _output as write
     from taxarbor.cli._input import load_model
+    from taxarbor.exchange import to_dot, to_frame, to_json, to_newick
 
-    output = write.as_file(output)
     format = to or SUFFIXES.get("" if output is None else output.suffix.lower())
     if format is None:
-        formats = "json, newick, dot, linkage or csv"
-        raise InputError(f"is needed: {formats}; or an output with their extension", "to")
+        formats = "json, newick, dot or csv, or an output with their extension"
+        raise InputError(f"is needed: {formats}", "to")
     write.check_outputs((output,), (model,), force=force)
-    text = _export(load_model(model, n_clusters), format)
+    taxonomy = load_model(model, n_clusters)
+    if format == "csv":
+        text = write.format_csv(to_frame(taxonomy))
+    else:
+        convert = {"json": to_json, "newick": to_newick, "dot": to_dot}[format]
+        text = convert(taxonomy).rstrip("\n") + "\n"
     document: dict[str, Any] = {"format": format, "output": output, "notes": []}
     if output is None:
-        document["text"] = text
-        shell.answer(document, as_json, lambda: shell.print_data(text))
-        return
-    write.write_text(output, text, force=force)
-    shell.answer(document, as_json, lambda: shell.print_lines(f"{format} -> {output}"))
-
-
-def _export(taxonomy: "Taxonomy", format: ExportFormat) -> str:
-    from taxarbor.cli._output import format_csv
-    from taxarbor.exchange import to_dot, to_frame, to_json, to_linkage, to_newick
-
-    if format == "csv":
-        frame = to_frame(taxonomy)
-        cells = frame.astype(object).where(frame.notna(), "")
-        return "".join(format_csv([frame.columns, *cells.to_numpy().tolist()]))
-    if format == "linkage":
-        merges = to_linkage(taxonomy).astype(int).tolist()
-        return "".join(format_csv([("a", "b", "height", "size"), *merges]))
-    convert = {"json": to_json, "newick": to_newick, "dot": to_dot}[format]
-    return convert(taxonomy).rstrip("\n") + "\n"
+        document["text"], show = text, partial(shell.print_data, text)
+    else:
+        write.write_text(output, text)
+        show = partial(shell.print_lines, f"{format} -> {output}")
+    shell.answer(document, as_json, show)
 
 
 def predict(
@@ -144,7 +100,7 @@ def predict(
     force: shell.Force = False,
     as_json: shell.Json = False,
 ) -> None:
-    """Predict the cluster of each row of a table, as csv, tsv, npy or parquet.
+    """Predict the cluster of each row of a table, as csv, tsv or parquet.
 
     Columns are selected by name, and others are ignored. Missing values and unknown categories
     are imputed by the mean of the column.
@@ -152,26 +108,23 @@ def predict(
     from taxarbor.cli import _output as write
     from taxarbor.cli._input import DataFile, load_model, predict_rows, read_rows
 
-    output = write.as_file(output)
-    write.check_labels_name(output, proba=proba)
-    write.check_outputs((output,), (model, data), force=force)
+    write.check_outputs((), (model, data), output, force=force)
     taxonomy = load_model(model, n_clusters)
     if taxonomy.tree.rules[taxonomy.tree.root] is None and taxonomy.tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels: it has no rules to predict new rows")
     table = read_rows(taxonomy, DataFile(data, format, id_column))
-    labels, probabilities, notes = predict_rows(taxonomy, table, proba=proba)
+    labels, notes = predict_rows(taxonomy, table), [*table.notes]
+    probabilities = predict_rows(taxonomy, table, proba=True) if proba else None
     if proba and taxonomy.temperature is None:
         notes.append("the probabilities are not calibrated: run taxarbor assess first")
     document: dict[str, Any] = {"output": output, "n_clusters": taxonomy.tree.n_leaves}
     if as_json:
         document |= {"rows": table.row_names, "labels": labels.tolist()}
         document |= {} if probabilities is None else {"probabilities": probabilities.tolist()}
-    write_labels = partial(write.write_labels, labels=labels, table=table, force=force)
-    line = f"{counted(len(labels), 'row')} -> {output}"
-    show = partial(write_labels, None, probabilities=probabilities)
+    show = partial(write.write_labels, output, labels, table, probabilities)
     if output is not None:
-        write_labels(output, probabilities=probabilities)
-        show = partial(shell.print_lines, line)
+        show()
+        show = partial(shell.print_lines, f"{counted(len(labels), 'row')} -> {output}")
     shell.answer(document | {"notes": notes}, as_json, show)
 
 
@@ -190,39 +143,20 @@ def report(
 ) -> None:
     """Write an HTML report that works offline: the tree, its rules, its rows.
 
-    With --label-column, scores against the known classes are printed as well.
+    With --label-column, it has the scores against the known classes.
     """
     from taxarbor.cli import _output as write
-    from taxarbor.cli._input import DataFile, in_memory, load_model, read_rows
-    from taxarbor.cli._terminal import print_scores
-    from taxarbor.metrics import tree_scores
-    from taxarbor.report import report as write_report
+    from taxarbor.cli._input import DataFile, read_model
 
     write.check_outputs((output,), (model, data), force=force)
-    taxonomy = load_model(model)
-    table = read_rows(taxonomy, DataFile(data, format, id_column, label_column))
-    if taxonomy.feature_names is None and table.feature_names is not None:
-        taxonomy = taxonomy.rename_features(table.feature_names)
-    notes, scores = [*table.notes], None
-    write.check_new(output, force=force)
+    notes: list[str] = []
     with shell.collect_notes(notes):
-        write_report(
-            taxonomy,
-            in_memory(table),
-            output,
-            row_names=table.row_names,
-            classes=table.labels,
-            title=title or write.stem_of(data) or "A taxonomy",
-        )
-        if table.labels is not None and taxonomy.tree.has_rows:
-            scores = tree_scores(taxonomy, table.labels)
-
-    def show_scores() -> None:
-        shell.print_lines(f"report -> {output}")
-        if scores is not None:
-            print_scores(scores)
-
-    shell.answer({"report": output, "scores": scores, "notes": notes}, as_json, show_scores)
+        file = DataFile(data, format, id_column, label_column)
+        taxonomy, table = read_model(model, file)
+        title = title or write.stem_of(data)
+        write.write_page(output, taxonomy, table, title)
+    document = {"report": output, "notes": [*table.notes, *notes]}
+    shell.answer(document, as_json, partial(shell.print_lines, f"report -> {output}"))
 
 
 def explain(
@@ -234,71 +168,52 @@ def explain(
     row: Annotated[
         str | None, shell.option("Explain one row: its name, or its number from 0.")
     ] = None,
-    new: Annotated[Path | None, shell.option("Explain new rows from this file.")] = None,
     id_column: shell.IdColumn = None,
-    label_column: shell.LabelColumn = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of features and rows.")] = 5,
     format: shell.Format = None,
     as_json: shell.Json = False,
 ) -> None:
     """Explain clusters by distinctive features, and by typical and borderline rows.
 
-    Without --node, --row or --new, all nodes are explained. A row has a margin at each split:
-    1 is the median, 0 is the boundary.
+    Without --node or --row, all nodes are explained. A row has a margin at each split: 1 is the
+    median, 0 is the boundary.
     """
-    from taxarbor.cli import _input as read
     from taxarbor.cli import _terminal as render
+    from taxarbor.cli._input import DataFile, read_model
     from taxarbor.explain import explain as explain_rows
 
-    if sum(choice is not None for choice in (node, row, new)) > 1:
-        raise InputError("choose one of --node, --row and --new")
-    if str(data) == str(new) == "-":
-        raise InputError("only one of DATA and --new can be standard input")
-    taxonomy = read.load_model(model)
-    table = read.read_rows(taxonomy, read.DataFile(data, format, id_column, label_column))
-    if taxonomy.feature_names is None and table.feature_names is not None:
-        taxonomy = taxonomy.rename_features(table.feature_names)
-    X, notes = read.in_memory(table), [*table.notes]
-    with shell.collect_notes(notes):
-        explanation = explain_rows(taxonomy, X, row_names=table.row_names, classes=table.labels)
+    if node is not None and row is not None:
+        raise InputError("choose one of --node and --row")
+    warned: list[str] = []
+    with shell.collect_notes(warned):
+        taxonomy, table = read_model(model, DataFile(data, format, id_column))
+        explanation = explain_rows(taxonomy, table.X, row_names=table.row_names)
+    notes = [*table.notes, *warned]
     document: dict[str, Any]
     if node is not None:
         document = explanation.node(_find_node(taxonomy, node), n_top=top, n_examples=top)
-        show = partial(render.print_node, explanation, document)
+        cluster = "" if document["cluster"] is None else f", c{document['cluster']}"
+        name, n_rows = document["name"], counted(document["n_rows"], "row")
+        title = f"node {document['node']}{cluster}: {name}, {n_rows}"
+        show = partial(render.print_records, title, document)
     elif row is not None:
-        number = _find_row(explanation, row)
-        cluster = int(explanation.taxonomy.tree.labels[number])
-        steps = explanation.rows(number).assign(cluster=f"c{cluster}")
-        notes += ["the row is noise"] if cluster < 0 else []
-        document = {"row": number, "name": explanation.row_name(number), "cluster": cluster}
+        is_number = row.isascii() and row.isdigit() and row not in (table.row_names or ())
+        try:
+            steps = explanation.rows(int(row) if is_number else row)
+        except (KeyError, IndexError) as error:
+            raise InputError(str(error.args[0])) from error
+        number = int(row) if is_number else (table.row_names or ()).index(row)
+        document = {"row": number, "name": explanation.row_name(number)}
+        document["cluster"] = int(taxonomy.tree.labels[number])
         document["steps"] = steps.to_dict("records")
-        show = partial(render.print_steps, steps)
-    elif new is not None:
-        labels, steps, more = _explain_new_rows(explanation, new, id_column)
-        notes += more
-        document = {"labels": labels, "steps": steps.to_dict("records")}
-        show = partial(render.print_steps, steps)
+        cluster = f"c{document['cluster']}" if document["cluster"] >= 0 else "no cluster: noise"
+        title = f"{document['name']} is in {cluster}"
+        show = partial(render.print_records, title, document)
     else:
-        nodes = range(taxonomy.tree.n_nodes)
-        document = {"nodes": [explanation.node(n, n_top=top, n_examples=top) for n in nodes]}
-        show = partial(render.print_nodes, explanation)
+        ids = range(taxonomy.tree.n_nodes)
+        nodes = [explanation.node(one, n_top=top, n_examples=top) for one in ids]
+        document, show = {"nodes": nodes}, partial(render.print_nodes, nodes)
     shell.answer(document | {"notes": notes}, as_json, show)
-
-
-def _explain_new_rows(
-    explanation: "Explanation", path: Path, id_column: str | None
-) -> "tuple[list[int], pd.DataFrame, list[str]]":
-    """Return the clusters of new rows, the rules on their paths, and notes."""
-    from taxarbor.cli import _input as read
-
-    taxonomy = explanation.taxonomy
-    table = read.read_rows(taxonomy, read.DataFile(path, id_column=id_column))
-    labels, _, notes = read.predict_rows(taxonomy, table, proba=False)
-    steps = explanation.place(read.in_memory(table), table.row_names)
-    steps["cluster"] = [f"c{label}" for label in labels[steps["row"]]]
-    if n_noise := int((labels < 0).sum()):
-        notes.append(f"{counted(n_noise, 'new row is', 'new rows are')} noise")
-    return labels.tolist(), steps, notes
 
 
 def _find_node(taxonomy: "Taxonomy", text: str) -> int:
@@ -313,15 +228,6 @@ def _find_node(taxonomy: "Taxonomy", text: str) -> int:
     return names[text.lower()]
 
 
-def _find_row(explanation: "Explanation", text: str) -> int:
-    """Return the number of a row by its name, or by its number if no row has this name."""
-    is_number = text.isascii() and text.isdigit() and text not in (explanation.row_names or ())
-    try:
-        return explanation.find_row(int(text) if is_number else text)
-    except (KeyError, IndexError) as error:
-        raise InputError(str(error.args[0])) from error
-
-
 def assess(
     model: shell.Model,
     data: shell.TrainingData,
@@ -330,8 +236,6 @@ def assess(
         shell.option("Model to write; default: MODEL, which is replaced.", "--output", "-o"),
     ] = None,
     refits: Annotated[int, shell.option("Number of refits; default: 20.", min=1)] = 20,
-    id_column: shell.IdColumn = None,
-    label_column: shell.LabelColumn = None,
     format: shell.Format = None,
     embedding: shell.Embedding = None,
     seed: shell.Seed = 0,
@@ -343,48 +247,39 @@ def assess(
 
     The model then knows how often each cluster recurs, and how many clusters are stable.
     """
-    from taxarbor.cli import _input as read
     from taxarbor.cli import _output as write
-    from taxarbor.cli._terminal import print_tree, print_verdict
+    from taxarbor.cli._input import DataFile, find_embedding, read_model
+    from taxarbor.cli._terminal import list_nodes, print_tree, print_verdict
     from taxarbor.stability import assess as assess_model
 
     target = output or model
     force = force or output is None
     write.check_outputs((target,), (data,) if output is None else (model, data), force=force)
-    taxonomy = read.load_model(model)
-    table = read.read_rows(
-        taxonomy, file := read.DataFile(data, format, id_column, label_column)
-    )
-    X, notes = read.in_memory(table), [*table.notes]
+    notes: list[str] = []
     with shell.collect_notes(notes):
+        file = DataFile(data, format)
+        taxonomy, table = read_model(model, file, "assess")
         assessed = assess_model(
-            _restore_estimator(taxonomy, X),
-            X,
+            _restore_estimator(taxonomy, table.X),
+            table.X,
             n_refits=refits,
             n_jobs=jobs,
             random_state=seed,
             verbose=int(sys.stderr.isatty()),
-            embedding=read.find_embedding(file, embedding),
+            embedding=find_embedding(file, embedding),
         )
     stability = assessed.stability
     assert stability is not None
-    write.check_new(target, force=force)
     assessed.save(target)
-    columns = {name: getattr(stability, name).tolist() for name in NODE_STABILITY}
-    nodes = [
-        {"node": node} | {name: values[node] for name, values in columns.items()}
-        for node in range(assessed.tree.n_nodes)
-    ]
     document = {
         "model": target,
         "n_refits": stability.n_refits,
         "suggested": stability.suggested,
         "verdict": stability.curve.verdict(),
-        "left_out": stability.left_out[0].item(),
-        "nodes": nodes,
-        "rows": stability.rows.tolist(),
+        "left_out": float(stability.left_out[0]),
         "curve": {name: values.tolist() for name, values in stability.curve._asdict().items()},
-        "notes": notes,
+        "nodes": list_nodes(assessed) if as_json else [],
+        "notes": [*table.notes, *notes],
     }
 
     def show_stability() -> None:
@@ -405,16 +300,17 @@ def _restore_estimator(taxonomy: "Taxonomy", X: Any) -> Any:
     from taxarbor.tables import TableEncoder
 
     parameters = dict(taxonomy.made_by or {})
-    name, estimators = parameters.pop("estimator", ""), {"Taxarbor": Taxarbor, "HMMC": HMMC}
-    if name not in estimators:
+    if (
+        kind := {"Taxarbor": Taxarbor, "HMMC": HMMC}.get(parameters.pop("estimator", ""))
+    ) is None:
         raise InputError("the model does not hold its parameters: fit it again")
     parameters.pop("embedding", None)  # an argument of its fit
+    if isinstance(parameters.get("encoder"), dict):
+        parameters["encoder"] = TableEncoder(**parameters["encoder"])
+    if parameters.get("n_clusters") is not None:
+        parameters["n_clusters"] = taxonomy.tree.n_leaves  # it may be pruned
     try:
-        if isinstance(parameters.get("encoder"), dict):
-            parameters["encoder"] = TableEncoder(**parameters["encoder"])
-        if parameters.get("n_clusters") is not None:
-            parameters["n_clusters"] = taxonomy.tree.n_leaves  # it may be pruned
-        estimator = estimators[name](**parameters)
+        estimator: Any = kind(**parameters)
     except TypeError as error:
         raise InputError(f"the model has unknown parameters: {error}") from error
     estimator.taxonomy_, estimator.labels_ = taxonomy, taxonomy.tree.labels

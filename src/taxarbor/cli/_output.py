@@ -1,29 +1,28 @@
-"""The files that commands write: models, pages, text, and labels as csv, tsv, npy or parquet.
+"""The files that commands write: checked before any work, and written whole or not at all."""
 
-Outputs are checked before any work, and written whole or not at all.
-"""
-
-import math
+import csv
 import os
-import re
 import sys
 import webbrowser
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from taxarbor._atomic import check_target, write_atomically
-from taxarbor._errors import InputError, missing_extra
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
+from taxarbor.cli._input import STDIN
 from taxarbor.cli._shell import print_data
 from taxarbor.tables import Table
 
-STDIN = STDOUT = "-"
-TEXT_SUFFIXES = ("", ".csv", ".tsv", ".txt")
-NEEDS_QUOTES = re.compile(r'[",\t\r\n]')
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from taxarbor.taxonomy import Taxonomy
+
+LABEL_SUFFIXES = ("", ".csv", ".tsv", ".txt", ".parquet")
 
 
 def stem_of(data: Path) -> str | None:
@@ -31,46 +30,43 @@ def stem_of(data: Path) -> str | None:
     return None if str(data) == STDIN else Path(data.name.removesuffix(".gz")).stem
 
 
-def as_file(output: Path | None) -> Path | None:
-    """Return the file to write, None for standard output."""
-    return None if output is None or str(output) == STDOUT else output
-
-
 def check_outputs(
-    outputs: Iterable[Path | None], inputs: Iterable[Path | None], *, force: bool
+    outputs: Iterable[Path | None],
+    inputs: Iterable[Path],
+    labels: Path | None = None,
+    *,
+    force: bool,
 ) -> None:
     """Raise an error for outputs that cannot be written or must not be replaced."""
-    sources = {os.path.realpath(path) for path in inputs if path and str(path) != STDIN}
-    targets: set[str] = set()
-    for path in outputs:
+    if labels is not None and labels.suffix.lower() not in LABEL_SUFFIXES:
+        raise InputError(f"{labels}: labels are written as .csv, .tsv or .parquet")
+    taken = {os.path.realpath(path): "is an input, too" for path in inputs}
+    for path in (*outputs, labels):
         if path is None:
             continue
-        if str(path) == STDOUT:
-            raise InputError("cannot write this to standard output; name a file instead of -")
+        if str(path) == STDIN:
+            raise InputError("an output is a file, and - is none: leave it out or name one")
         target = os.path.realpath(path)  # of a link
-        if target in sources:
-            raise InputError(f"{path} is an input, too; name another file")
-        if target in targets:
-            raise InputError(f"{path} is named for two outputs; name different files")
-        targets.add(target)
-        check_new(path, force=force)
+        if target in taken:
+            raise InputError(f"{path} {taken[target]}; name another file")
+        taken[target] = "is named for two outputs"
+        if not force and path.is_file():
+            raise InputError(f"{path} exists already; replace it with --force")
         check_target(path)
 
 
-def check_new(path: Path, *, force: bool) -> None:
-    """Raise InputError if a file exists that must not be replaced."""
-    if not force and path.is_file():
-        raise InputError(f"{path} exists already; replace it with --force")
-
-
-def write_text(path: Path, text: str, *, force: bool) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a file in UTF-8."""
-    check_new(path, force=force)
-    write_atomically(path, lambda file: file.write(_encode(text)))
+    data = text.encode("utf-8", "backslashreplace")  # of surrogates
+    write_atomically(path, lambda file: file.write(data))
 
 
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")  # of surrogates
+def write_page(path: Path, taxonomy: "Taxonomy", table: Table, title: str | None) -> None:
+    """Write an HTML report of a model and the rows that it was fitted to."""
+    from taxarbor.report import report
+
+    names, title = table.row_names, title or "A taxonomy"
+    report(taxonomy, table.X, path, row_names=names, classes=table.labels, title=title)
 
 
 def open_in_browser(page: Path) -> bool:
@@ -78,37 +74,21 @@ def open_in_browser(page: Path) -> bool:
     has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     if sys.platform.startswith("linux") and not has_screen:  # a text browser would take over
         return False
-    try:
-        return webbrowser.open(page.resolve().as_uri())
-    except (webbrowser.Error, OSError):
-        return False
+    return webbrowser.open(page.resolve().as_uri())
 
 
-def format_csv(rows: Iterable[Iterable[Any]], delimiter: str = ",") -> Iterator[str]:
-    r"""Yield lines of csv that end in ``\n``.
-
-    The writer of the standard library leaves ``\r`` without quotes then, at least in 3.11.
-    """
-    for row in rows:
-        texts = map(str, row)
-        cells = (
-            '"' + t.replace('"', '""') + '"' if NEEDS_QUOTES.search(t) else t for t in texts
-        )
-        yield delimiter.join(cells) + "\n"
-
-
-def check_labels_name(path: Path | None, *, proba: bool = False) -> None:
-    """Raise InputError for a file of labels with an extension of another format."""
-    suffix = "" if path is None else path.suffix.lower()
-    if suffix not in (*TEXT_SUFFIXES, ".npy", ".parquet"):
-        raise InputError(f"{path}: labels are written as .csv, .tsv, .npy or .parquet")
-    if suffix == ".npy" and proba:
-        raise InputError(f"{path}: npy holds labels only; write --proba as csv or parquet")
-    if suffix == ".parquet":
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError as error:
-            raise missing_extra("writing parquet", "pyarrow") from error
+def format_csv(
+    frame: "pd.DataFrame", *, sep: str = ",", float_format: str | None = None
+) -> str:
+    r"""Return a frame as csv with lines that end in ``\n``."""
+    texts = frame.select_dtypes(exclude=["number", "bool"])
+    has_returns = any("\r" in str(cell) for name in texts for cell in texts[name])
+    # Python 3.11 and 3.12 leave \r without quotes where lines end in \n.
+    quoting = csv.QUOTE_NONNUMERIC if has_returns else csv.QUOTE_MINIMAL
+    text: str = frame.to_csv(
+        sep=sep, index=False, float_format=float_format, lineterminator="\n", quoting=quoting
+    )
+    return text
 
 
 def write_labels(
@@ -116,48 +96,26 @@ def write_labels(
     labels: IndexArray,
     table: Table,
     probabilities: Array | None = None,
-    *,
-    force: bool,
 ) -> None:
     """Write a line per row to a file or standard output: its name or number, its cluster.
 
-    And, if given, the probability of this cluster, and of each, to four digits in text. The
-    first is missing for noise, which has the label -1.
+    And, if given, the probability of this cluster, which noise (-1) has none of, and of each.
     """
-    suffix = "" if path is None else path.suffix.lower()
-    labels = np.asarray(labels, dtype=np.int64)
-    header = [table.id_column or "row", "cluster"]
-    columns: list[Any] = [table.row_names or np.arange(len(labels)), labels]
+    import pandas as pd
+
+    frame = pd.DataFrame({"cluster": labels})
     if probabilities is not None:
-        likely = probabilities[np.arange(len(labels)), labels]
-        header += ["probability", *(f"c{leaf}" for leaf in range(probabilities.shape[1]))]
-        columns += [np.where(labels < 0, np.nan, likely), *probabilities.T]
-    rows = chain([header], _list_rows(columns))
-    lines = format_csv(rows, "\t" if suffix == ".tsv" else ",")
-    if path is None:
-        print_data("".join(lines))
+        frame["probability"] = np.where(labels < 0, np.nan, probabilities.max(axis=1))
+        frame[[f"c{leaf}" for leaf in range(probabilities.shape[1])]] = probabilities
+    header = "row" if table.id_column in (None, *frame.columns) else table.id_column
+    names = None if table.row_names is None else pd.Series(table.row_names, dtype=object)
+    frame.insert(0, header, np.arange(len(frame)) if names is None else names)
+    if path is not None and path.suffix.lower() == ".parquet":
+        write_atomically(path, lambda file: frame.to_parquet(file, index=False))
         return
-
-    def write(file: IO[bytes]) -> None:
-        if suffix == ".npy":
-            np.save(file, labels)
-        elif suffix == ".parquet":
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            cells = [pa.array(values, from_pandas=True) for values in columns]
-            pq.write_table(pa.table(cells, names=header), file)
-        else:
-            file.writelines(map(_encode, lines))
-
-    check_new(path, force=force)
-    write_atomically(path, write)
-
-
-def _list_rows(columns: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Yield the cells of each row, probabilities to four digits."""
-    cells = (
-        values.tolist() if isinstance(values, np.ndarray) else values for values in columns
-    )
-    for name, label, *shares in zip(*cells, strict=True):
-        yield name, label, *("" if math.isnan(share) else f"{share:.4f}" for share in shares)
+    is_tsv = path is not None and path.suffix.lower() == ".tsv"
+    text = format_csv(frame, sep="\t" if is_tsv else ",", float_format="%.4f")
+    if path is None:
+        print_data(text)
+    else:
+        write_text(path, text)

@@ -24,8 +24,6 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 OPTION_NAMES = {
     "random_state": "seed",
     "n_jobs": "jobs",
-    "sample_weight": "weights",
-    "date_features": "dates",
 }
 """Parameters whose options have other names."""
 
@@ -42,19 +40,14 @@ def _argument(help: str, name: str) -> Any:
     return typer.Argument(help=help, metavar=name, show_default=False)
 
 
-FileFormat: TypeAlias = Literal["csv", "tsv", "parquet", "npy", "npz", "mtx", "h5ad"]
+FileFormat: TypeAlias = Literal["csv", "tsv", "parquet", "npy", "npz", "h5ad"]
 Model = Annotated[Path, _argument("Model written by fit.", "MODEL")]
 Data = Annotated[
     Path,
-    _argument(
-        "Table to read: csv, tsv, parquet, npy, npz, mtx, h5ad, or a folder of parquet files; "
-        "- is standard input.",
-        "DATA",
-    ),
+    _argument("Table: csv, tsv, parquet, npy, npz or h5ad, or a folder; - is stdin.", "DATA"),
 ]
 TrainingData = Annotated[
-    Path,
-    _argument("Table the model was fitted to, in the same order; - is standard input.", "DATA"),
+    Path, _argument("Table the model was fitted to, in the same order; - is stdin.", "DATA")
 ]
 Clusters = Annotated[
     int | None,
@@ -137,10 +130,10 @@ class Commands(TyperGroup):
 
 def _describe(error: Exception, options: Callable[[str], str | None]) -> str | None:
     """Return one line on an error of the user's input or machine, None for a bug."""
-    if isinstance(error, MemoryError):
-        return "not enough memory: use fewer rows or columns"
     if isinstance(error, InputError):
         return error.message(options)
+    if isinstance(error, MemoryError):
+        return "not enough memory: use fewer rows or columns"
     if isinstance(error, ImportError):
         package = (error.name or "").partition(".")[0]
         has_remedy = "pip install" in str(error) or not package
@@ -188,18 +181,15 @@ def _as_json(value: Any) -> Any:
 
 def print_lines(text: str) -> None:
     """Print lines of text; control characters in names are blanks."""
-    typer.echo(_escape(text))
+    typer.echo("\n".join(map(printable, text.split("\n"))))
 
 
 def print_data(text: str) -> None:
     """Print data for other programs; without control characters only on a terminal."""
-    is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    # Without color=True typer removes escape codes from what goes into a pipe.
-    typer.echo(_escape(text) if is_terminal else text, nl=False, color=True)
-
-
-def _escape(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
+    if sys.stdout is not None and sys.stdout.isatty():
+        print_lines(text.removesuffix("\n"))
+    else:  # without color=True typer removes escape codes from what goes into a pipe
+        typer.echo(text, nl=False, color=True)
 
 
 @contextmanager

@@ -6,9 +6,8 @@ All text from models and data goes through :func:`rich.text.Text`, which reads n
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import typer
 from rich import box
 from rich.console import Console, RenderableType
@@ -19,19 +18,14 @@ from rich.tree import Tree
 from taxarbor._errors import counted, printable, some
 from taxarbor._number_text import format_number
 from taxarbor.cli._shell import print_lines
+from taxarbor.exchange import to_frame
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import (
-    describe_decision,
     describe_rule,
     describe_stability,
     outline,
     phrase,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from taxarbor.explain import Explanation
 
 COLOURS = {1: "blue", -1: "red"}
 """Of a feature that is higher or lower."""
@@ -43,29 +37,48 @@ SCORES = {
     "dendrogram_purity": "purity of the smallest node with two rows of a class",
 }
 """The measures that are shown."""
-N_MEMBERS = 6
-"""Rows of a cluster that are listed below it."""
-EXAMPLES = {"typical": "distance", "extreme": "margin", "borderline": "margin"}
-"""Kinds of example rows, and the number given with each row."""
-
-
-def make_console() -> Console:
-    """Return a console on standard output."""
-    console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = UNLIMITED_WIDTH
-    return console
+N_MEMBERS, N_LISTED = 6, 3
+"""Rows that are listed below a cluster, and features and rows in the table of nodes."""
+FEATURE = {"words": "feature"}
+EXAMPLE = {"name": "row", "margin": "margin"}
+RECORDS = {
+    "distinctive_features": (
+        "Distinctive features, compared with all rows",
+        FEATURE | {"effect": "effect", "mean": "mean", "all_mean": "all rows"},
+    ),
+    "features": (
+        "Features that separate the node from its siblings",
+        FEATURE | {"share": "share", "mean": "mean", "rest_mean": "siblings"},
+    ),
+    "typical": ("Typical rows", {"name": "row", "distance": "distance"}),
+    "extreme": ("Extreme rows", EXAMPLE),
+    "borderline": ("Borderline rows", EXAMPLE),
+    "steps": (
+        "Path (margin: 1 is the median, 0 the boundary, negative beyond it; "
+        "percentile: share of the cluster's rows with a smaller margin)",
+        {"child_name": "goes to", "margin": "margin", "margin_percentile": "percentile"}
+        | {"why": "because"},
+    ),
+}
+"""What is known about a node or a row: headings, and the titles of columns."""
 
 
 def draw(drawing: RenderableType) -> None:
     """Print a tree, a table or a line; without trailing blanks in a pipe."""
-    console = make_console()
+    console = _make_console()
     if console.is_terminal:
         console.print(drawing)
         return
     with console.capture() as captured:
         console.print(drawing)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _make_console() -> Console:
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = UNLIMITED_WIDTH
+    return console
 
 
 # Trees
@@ -77,11 +90,12 @@ def print_tree(
     n_top: int = 3,
     *,
     max_nodes: int | None = None,
-    members: Mapping[int, Sequence[str]] | None = None,
+    row_names: Sequence[str] | None = None,
 ) -> None:
-    """Print a tree: guides and colours on a terminal or with members, else indented text."""
-    max_nodes = taxonomy.tree.n_nodes if max_nodes is None else max_nodes
-    if members is None and not make_console().is_terminal:
+    """Print a tree: guides and colours on a terminal or with row names, else indented text."""
+    tree = taxonomy.tree
+    max_nodes = tree.n_nodes if max_nodes is None else max_nodes
+    if row_names is None and not _make_console().is_terminal:
         typer.echo(taxonomy.to_text(max_depth, n_top, max_nodes=max_nodes))
         return
     path: list[Tree] = []  # from the root to the last line
@@ -91,9 +105,9 @@ def print_tree(
             continue
         words = [Text(phrase(reason), COLOURS[reason.sign]) for reason in reasons]
         text = Text(", ").join(words) if words else Text("all" if not depth else f"node {node}")
-        text.append(f"  {counted(int(taxonomy.tree.sizes[node]), 'row')}", "dim")
+        text.append(f"  {counted(int(tree.sizes[node]), 'row')}", "dim")
         if label:
-            text.append(f"  {label}", "bold green" if taxonomy.tree.is_leaf(node) else "italic")
+            text.append(f"  {label}", "bold green" if tree.is_leaf(node) else "italic")
         if words:
             text.append(f"  node {node}", "dim")
         if rule := describe_rule(taxonomy, node):
@@ -101,11 +115,11 @@ def print_tree(
         if stability := describe_stability(taxonomy, node):
             is_stable = taxonomy.stability is None or taxonomy.stability.is_stable[node]
             text.append(f"  ({stability})", "dim" if is_stable else "yellow")
-        if members and node in members:
-            text.append(f"\n{printable(some(sorted(members[node]), N_MEMBERS))}", "dim")
+        if row_names is not None and tree.is_leaf(node):
+            members = sorted(row_names[row] for row in tree.rows(node))
+            text.append(f"\n{printable(some(members, N_MEMBERS))}", "dim")
         del path[depth:]
-        is_root = not path
-        path.append(Tree(text, guide_style="dim") if is_root else path[-1].add(text))
+        path.append(path[-1].add(text) if path else Tree(text, guide_style="dim"))
     draw(path[0])
 
 
@@ -118,16 +132,27 @@ def print_verdict(stability: Stability) -> None:
 def summarize(taxonomy: Taxonomy) -> dict[str, Any]:
     """Return sizes of a model as plain values."""
     tree = taxonomy.tree
-    used = taxonomy.n_features_used[[rule is not None for rule in tree.rules]]
-    return {
+    facts: dict[str, Any] = {
         "n_rows": tree.n_rows,
         "n_noise": tree.n_noise,
         "n_features": taxonomy.n_features,
         "n_clusters": tree.n_leaves,
         "height": tree.height,
-        "median_features_per_split": float(np.median(used)) if len(used) else None,
         "can_predict": tree.rules[tree.root] is not None,
     }
+    if taxonomy.stability is not None:
+        facts["verdict"] = taxonomy.stability.curve.verdict()
+    return facts
+
+
+def list_nodes(
+    taxonomy: Taxonomy, max_depth: int | None = None, n_top: int = 3
+) -> list[dict[str, Any]]:
+    """Return the nodes of a tree as plain values, as ``to_frame`` has them."""
+    frame = to_frame(taxonomy, n_top=n_top)
+    is_shown = frame["depth"] <= (taxonomy.tree.height if max_depth is None else max_depth)
+    nodes: list[dict[str, Any]] = frame[is_shown].to_dict("records")
+    return nodes
 
 
 # Tables
@@ -159,66 +184,35 @@ def print_scores(scores: Mapping[str, float]) -> None:
 # Explanations
 
 
-def print_frame(frame: "pd.DataFrame", columns: Mapping[str, str]) -> None:
-    """Print columns of a frame under other names."""
-    numbers = [columns[name] for name in columns if frame[name].dtype.kind in "if"]
-    cells = (map(_format_cell, frame[name].tolist()) for name in columns)
-    print_table([*columns.values()], zip(*cells, strict=True), numbers)
+def print_nodes(nodes: Sequence[dict[str, Any]]) -> None:
+    """Print a line per node."""
+    header = ("node", "cluster", "rows", "name", "distinctive features")
+    rows = []
+    for node in nodes:
+        cluster = "" if node["cluster"] is None else f"c{node['cluster']}"
+        cells = [str(node["node"]), cluster, str(node["n_rows"])]
+        cells += ["  " * node["depth"] + node["name"], _join(node["distinctive_features"])]
+        rows.append([*cells, _join(node["typical"]), _join(node["borderline"])])
+    print_table((*header, "typical rows", "borderline rows"), rows, ("node", "rows"))
+
+
+def _join(items: Sequence[dict[str, Any]]) -> str:
+    """Return the words of features or the names of rows, the first ones."""
+    return ", ".join(item.get("words") or item["name"] for item in items[:N_LISTED])
+
+
+def print_records(title: str, document: Mapping[str, Any]) -> None:
+    """Print all that is known about a node or a row, a table for each kind of facts."""
+    draw(Text(printable(title), "bold"))
+    for kind, (heading, columns) in RECORDS.items():
+        if records := document.get(kind):
+            print_lines(f"\n{heading}:\n")
+            cells = [[_format_cell(record[name]) for name in columns] for record in records]
+            numbers = [t for n, t in columns.items() if not isinstance(records[0][n], str)]
+            print_table([*columns.values()], cells, numbers)
 
 
 def _format_cell(cell: object) -> str:
     if cell is None:
         return "-"
     return format_number(cell, 3) if isinstance(cell, float) else str(cell)
-
-
-def print_nodes(explanation: "Explanation") -> None:
-    """Print a line per node."""
-    frame = explanation.nodes()
-    frame["name"] = [
-        "  " * depth + name for depth, name in zip(frame["depth"], frame["name"], strict=True)
-    ]
-    frame["cluster"] = [f"c{label}" if label >= 0 else "" for label in frame["cluster"]]
-    columns = {"node": "node", "cluster": "cluster", "n_rows": "rows", "name": "name"}
-    examples = {"distinctive_features": "distinctive features", "typical": "typical rows"}
-    print_frame(frame, columns | examples | {"borderline": "borderline rows"})
-
-
-def print_node(explanation: "Explanation", node: dict[str, Any]) -> None:
-    """Print all that is known about a node."""
-    import pandas as pd
-
-    taxonomy, number = explanation.taxonomy, node["node"]
-    cluster = "" if node["cluster"] is None else f", c{node['cluster']}"
-    draw(Text(f"node {number}{cluster}: ").append(printable(node["name"]), "bold"))
-    lines = [f"{counted(node['n_rows'], 'row')}, at depth {node['depth']}"]
-    if path := [explanation.names[one] for one in taxonomy.tree.path(number)[:-1]]:
-        lines.append(f"within {' > '.join(path)}")
-    if (decider := node["decided_by"]) is not None:
-        decision = describe_decision(taxonomy, number)
-        used = counted(int(taxonomy.n_features_used[decider]), "feature")
-        lines.append(f"split by {used}" + (f", {decision}" if decision else ""))
-    print_lines("\n".join(lines))
-    columns = {"words": "feature", "effect": "effect", "mean": "mean", "all_mean": "all rows"}
-    if node["distinctive_features"]:
-        print_lines("\nDistinctive features, compared with all rows:\n")
-        print_frame(pd.DataFrame(node["distinctive_features"]), columns)
-    columns = {"words": "feature", "share": "share", "mean": "mean", "rest_mean": "siblings"}
-    if node["features"]:
-        print_lines("\nFeatures that separate the node from its siblings:\n")
-        print_frame(pd.DataFrame(node["features"]), columns)
-    for kind, measure in EXAMPLES.items():
-        if node[kind]:
-            rows = (f"{row['name']} ({_format_cell(row[measure])})" for row in node[kind])
-            print_lines(f"\n{kind} rows ({measure}): {', '.join(rows)}")
-
-
-def print_steps(steps: "pd.DataFrame") -> None:
-    """Print the path of rows, a line per rule."""
-    columns = {"row_name": "row", "cluster": "cluster", "step": "step", "child_name": "goes to"}
-    columns |= {"margin": "margin", "margin_percentile": "percentile", "why": "because"}
-    print_frame(steps, columns)
-    print_lines(
-        "\nMargin: 1 is the median, 0 is the boundary, negative is beyond it. "
-        "Percentile: share of the cluster's rows with a smaller margin."
-    )

@@ -3,20 +3,21 @@
 import struct
 import zlib
 from base64 import b64encode
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError, printable
+from taxarbor._errors import InputError, printable, some
 from taxarbor._number_text import format_means, format_number, format_share, round_digits
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation
 from taxarbor.explain._explanation import EXAMPLES
-from taxarbor.explain._feature_table import row_width
-from taxarbor.tables._encoding import Column, Encoding, FeatureRows
-from taxarbor.taxonomy import Stability
+from taxarbor.explain._feature_table import is_boolean
+from taxarbor.tables._encoding import Column, Encoding
+from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import describe_decision
+from taxarbor.tree import Tree
 
 MANY_NODES = 250
 """Nodes above which less is shown of each."""
@@ -24,16 +25,14 @@ N_EXAMPLES, N_FEATURES = (5, 3), (8, 4)
 """Rows of each kind, and features, that are shown per node: of few nodes and of many."""
 N_EXAMPLE_FEATURES = 3
 """Features whose values are shown with an example."""
-MAX_CLASSES, MAX_NOISE, MAX_COLUMNS, MAX_CATEGORIES = 100, 50, 200, 6
-"""Classes of a node, rows that are noise, columns, and categories of each, that are listed."""
+MAX_CLASSES, MAX_COLUMNS, MAX_CATEGORIES = 100, 200, 6
+"""Classes of a node, columns, and categories of each, that are listed."""
 NAME_LENGTH = 300
 """Characters of a row's name, which may be a text."""
 MAX_NAMES_LENGTH = 250_000
 """Characters that the packed names of all rows may take, so that they can be searched."""
-BLOCK_SIZE = 4_000_000
-"""Numbers of rows or of their probabilities held at a time."""
 MAX_ROWS, MAX_LEAST_MARGINS = 100_000, 10_000
-"""Rows up to which the page has the number and probability of each, and its least margin."""
+"""Rows up to which the page has the number of each, and its least margin."""
 MAX_PICTURES_LENGTH, THUMBNAIL_EDGES = 300_000, (64, 48, 32, 24, 16)
 """Characters of all thumbnails, and the widths and heights that these may be reduced to."""
 MARGIN_BINS = np.linspace(-3.0, 3.0, 25)
@@ -45,33 +44,22 @@ Values = dict[str, Any]
 
 
 def build_context(
-    explanation: Explanation,
-    title: str,
-    *,
-    images: NDArray[Any] | None,
-    scores: dict[str, float],
-    outlier_scores: Array | None = None,
+    explanation: Explanation, title: str, images: NDArray[Any] | None, scores: dict[str, float]
 ) -> Values:
-    """Return all that the page shows, as JSON can hold it.
-
-    With outlier scores, noise is listed by these, the largest first.
-    """
+    """Return all that the page shows, as JSON can hold it."""
     taxonomy, classes = explanation.taxonomy, explanation.classes
     tree, weights, encoding = taxonomy.tree, taxonomy.tree.weights, taxonomy.encoding
-    noise = np.flatnonzero(tree.labels < 0)
-    noise_scores = np.zeros(0) if outlier_scores is None else outlier_scores[noise]
-    if len(noise_scores):
-        order = np.argsort(-noise_scores, kind="stable")
-        noise, noise_scores = noise[order], noise_scores[order]
-    writer = _NodeWriter(explanation)
-    nodes = [writer.describe(node) for node in range(tree.n_nodes)]
-    is_split = [rule is not None for rule in taxonomy.tree.rules]
-    used, sizes = taxonomy.n_features_used[is_split], tree.sizes[tree.leaves]
+    n_used = taxonomy.n_features_used
+    nodes = [_describe_node(explanation, node, n_used) for node in range(tree.n_nodes)]
+    used = n_used[[rule is not None for rule in tree.rules]]
+    sizes = tree.sizes[tree.leaves]
+    shown = _find_shown(tree, nodes), sum(len(nodes[leaf]["typical"]) for leaf in tree.leaves)
     return {
         "title": printable(title),
         "n_rows": int(tree.sizes[0]),
         "n_noise": tree.n_noise,
         "n_excluded": 0 if weights is None else int((weights[tree.rows(0)] == 0.0).sum()),
+        # In another cluster than the one that the rules send them to.
         "n_elsewhere": int((explanation.least_margins < -1e-6).sum()),
         "n_features": taxonomy.n_features if encoding is None else len(encoding.columns),
         "n_clusters": tree.n_leaves,
@@ -80,13 +68,10 @@ def build_context(
         "largest_cluster": int(sizes.max()),
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
         "has_rules": explanation.has_rules,
-        "is_calibrated": taxonomy.temperature is not None,
-        "noise_scores": [round_digits(score) for score in noise_scores[:MAX_NOISE].tolist()],
         "nodes": nodes,
-        "features": [list(feature) for feature in writer.features],
         "rows": _describe_rows(explanation, nodes),
-        "pictures": {} if images is None else _make_thumbnails(nodes, images),
-        **_pack_rows(explanation, noise),
+        "pictures": {} if images is None else _make_thumbnails(*shown, images),
+        **_pack_rows(explanation),
         "classes": [] if classes is None else classes.names,
         "scores": {name: round_digits(value) for name, value in scores.items()},
         "stability": taxonomy.stability and _describe_stability(taxonomy.stability),
@@ -125,9 +110,7 @@ def _describe_kind(column: Column) -> str:
     if not column.categories:
         return "boolean" if column.values == (0.0, 1.0) else column.kind
     names = [printable(name) for name in column.categories]
-    rest = len(names) - MAX_CATEGORIES
-    listed = ", ".join(names[:MAX_CATEGORIES]) + (f" and {rest} more" if rest > 0 else "")
-    return f"{column.kind}: {listed}"
+    return f"{column.kind}: {some(names, MAX_CATEGORIES)}"
 
 
 def _format_missing(share: float) -> str:
@@ -137,95 +120,83 @@ def _format_missing(share: float) -> str:
 # Nodes
 
 
-class _NodeWriter:
-    """Describes one node after the other, and collects the features that they name."""
-
-    def __init__(self, explanation: Explanation) -> None:
-        taxonomy = explanation.taxonomy
-        is_many = taxonomy.tree.n_nodes > MANY_NODES
-        self.explanation, self.taxonomy = explanation, taxonomy
-        self.n_examples, self.n_features = N_EXAMPLES[is_many], N_FEATURES[is_many]
-        self.n_used, self.is_boolean = taxonomy.n_features_used.tolist(), taxonomy.is_boolean
-        self.features: dict[tuple[str, str, str], int] = {}  # name, mean and histogram of all
-
-    def describe(self, node: int) -> Values:
-        explanation, tree = self.explanation, self.taxonomy.tree
-        parent, features = (
-            tree.parent(node),
-            explanation.deciding_features(node, self.n_features),
-        )
-        columns = [feature["column"] for feature in features[:N_EXAMPLE_FEATURES]]
-        examples = explanation.examples(node, self.n_examples)
-        values = {
-            "parent": parent,
-            "name": explanation.names[node],
-            "start": int(tree.start[node]),
-            "stop": int(tree.stop[node]),
-            "birth": int(tree.birth[node]),
-            "deciding": [self._describe_deciding(feature) for feature in features],
-            "distinctive": self._describe_distinctive(node),
-            "n_features": self.n_used[node],
-            "n_deciding": 0 if parent is None else self.n_used[tree.decided_by(parent) or 0],
-            "decision": describe_decision(self.taxonomy, node),
-            "note": printable(tree.notes[node]),
-            **{kind: self._add_values(examples[kind], columns) for kind in EXAMPLES},
-            "margins": _count_margins(explanation, node),
-            "classes": _count_classes(explanation, node),
+def _describe_node(explanation: Explanation, node: int, n_used: IndexArray) -> Values:
+    taxonomy = explanation.taxonomy
+    tree, stability = taxonomy.tree, taxonomy.stability
+    is_many, parent = tree.n_nodes > MANY_NODES, tree.parent(node)
+    features = explanation.deciding_features(node, N_FEATURES[is_many])
+    distinctive = explanation.distinctive_features(node, N_FEATURES[is_many])
+    examples = explanation.examples(node, N_EXAMPLES[is_many])
+    columns = [feature["column"] for feature in features[:N_EXAMPLE_FEATURES]]
+    values: Values = {
+        "parent": parent,
+        "name": explanation.names[node],
+        "start": int(tree.start[node]),
+        "stop": int(tree.stop[node]),
+        "birth": int(tree.birth[node]),
+        "deciding": [_describe_deciding(taxonomy, feature) for feature in features],
+        "distinctive": [_describe_distinctive(feature) for feature in distinctive],
+        "n_features": int(n_used[node]),
+        "n_deciding": 0 if parent is None else int(n_used[tree.decided_by(parent) or 0]),
+        "decision": describe_decision(taxonomy, node),
+        "note": printable(tree.notes[node]),
+        **{kind: _add_values(explanation, examples[kind], columns) for kind in EXAMPLES},
+        "margins": _count_margins(explanation, node),
+        "classes": _count_classes(explanation, node),
+    }
+    if stability is not None:
+        values |= {
+            "n_recovered": int(stability.n_recovered[node]),
+            "recurrence": stability.describe(node),
+            "left_out": round_digits(float(stability.left_out[node])),
+            "is_stable": bool(stability.is_stable[node]),
         }
-        if (stability := self.taxonomy.stability) is not None:
-            values |= {
-                "n_recovered": int(stability.n_recovered[node]),
-                "recurrence": stability.describe(node),
-                "left_out": round_digits(float(stability.left_out[node])),
-                "is_stable": bool(stability.is_stable[node]),
-            }
-        return values
+    return values
 
-    def _describe_deciding(self, feature: Values) -> Values:
-        """Return what the panel shows of a feature that separates a node from its siblings."""
-        direction, is_boolean = feature["direction"], self.is_boolean
-        is_share = direction in ("known", "unknown") or (
-            is_boolean is not None and bool(is_boolean[feature["column"]])
-        )
-        means = format_means((feature["mean"], feature["rest_mean"]), is_share=is_share)
-        return {
-            "name": printable(feature["feature"]),
-            "text": printable(feature["words"]),
-            "sign": -1 if direction == "lower" else 1,
-            "share": round_digits(feature["share"]),
-            "mean": means[0],
-            "rest": means[1],
-            "missing": _format_missing(feature["missing"]),
-        }
 
-    def _describe_distinctive(self, node: int) -> list[list[Any]]:
-        """Return number, words, effect, mean, histogram and missing share of features."""
-        lines = []
-        for feature in self.explanation.distinctive_features(node, self.n_features):
-            means = feature["mean"], feature["all_mean"]
-            mean, all_mean = format_means(means, is_share=feature["share"] is not None)
-            every = printable(feature["feature"]), all_mean, _pack_counts(feature["all_counts"])
-            number = self.features.setdefault(every, len(self.features))
-            words, effect = printable(feature["words"]), round_digits(feature["effect"])
-            counts, missing = (
-                _pack_counts(feature["counts"]),
-                _format_missing(feature["missing"]),
-            )
-            lines.append([number, words, effect, mean, counts, missing])
-        return lines
+def _describe_deciding(taxonomy: Taxonomy, feature: Values) -> Values:
+    """Return what the panel shows of a feature that separates a node from its siblings."""
+    direction = feature["direction"]
+    is_share = direction in ("known", "unknown") or is_boolean(taxonomy, feature["column"])
+    mean, rest = format_means((feature["mean"], feature["rest_mean"]), is_share=is_share)
+    return {
+        "name": printable(feature["feature"]),
+        "text": printable(feature["words"]),
+        "sign": -1 if direction == "lower" else 1,
+        "share": round_digits(feature["share"]),
+        "mean": mean,
+        "rest": rest,
+        "missing": _format_missing(feature["missing"]),
+    }
 
-    def _add_values(self, examples: list[Values], columns: list[int]) -> list[Values]:
-        """Return rows with their values of some features."""
-        rows = np.array([example["row"] for example in examples], dtype=np.intp)
-        cells = [self.explanation.format_cells(rows, column) for column in columns]
-        return [
-            {
-                "row": example["row"],
-                "margin": round_digits(example.get("margin")),
-                "values": [printable(column[n]) for column in cells],
-            }
-            for n, example in enumerate(examples)
-        ]
+
+def _describe_distinctive(feature: Values) -> Values:
+    """Return what the panel shows of a feature that separates a node from all other rows."""
+    means = feature["mean"], feature["all_mean"]
+    mean, all_mean = format_means(means, is_share=feature["share"] is not None)
+    return {
+        "name": printable(feature["feature"]),
+        "text": printable(feature["words"]),
+        "effect": round_digits(feature["effect"]),
+        "mean": mean,
+        "every": all_mean,
+        "counts": _pack_counts(feature["counts"]),
+        "all_counts": _pack_counts(feature["all_counts"]),
+        "missing": _format_missing(feature["missing"]),
+    }
+
+
+def _add_values(
+    explanation: Explanation, examples: list[Values], columns: list[int]
+) -> list[Values]:
+    """Return rows with their margins, and with their values of some features."""
+    rows = np.array([example["row"] for example in examples], dtype=np.intp)
+    cells = [explanation.format_cells(rows, column) for column in columns]
+    margins = [round_digits(example.get("margin")) for example in examples]
+    return [
+        {"row": row, "margin": margins[n], "values": [printable(column[n]) for column in cells]}
+        for n, row in enumerate(rows.tolist())
+    ]
 
 
 def _pack_counts(counts: list[int]) -> str:
@@ -265,14 +236,10 @@ def _count_classes(explanation: Explanation, node: int) -> list[tuple[int, int]]
 # Rows that are shown
 
 
-def _find_leaves(nodes: list[Values]) -> list[Values]:
-    inner = {node["parent"] for node in nodes}
-    return [node for number, node in enumerate(nodes) if number not in inner]
-
-
-def _find_shown(nodes: list[Values]) -> list[int]:
+def _find_shown(tree: Tree, nodes: list[Values]) -> list[int]:
     """Return the rows that any node shows: typical ones of leaves first, borderline last."""
-    parts = [(_find_leaves(nodes), "typical"), *((nodes, kind) for kind in EXAMPLES)]
+    leaves = [nodes[leaf] for leaf in tree.leaves]
+    parts = [(leaves, "typical"), *((nodes, kind) for kind in EXAMPLES)]
     rows = [row["row"] for some, kind in parts for node in some for row in node[kind]]
     return list(dict.fromkeys(rows))
 
@@ -280,61 +247,24 @@ def _find_shown(nodes: list[Values]) -> list[int]:
 def _describe_rows(explanation: Explanation, nodes: list[Values]) -> Values:
     """Return the name and the class of each row that is shown."""
     rows, classes = {}, explanation.classes
-    for row in _find_shown(nodes):
+    for row in _find_shown(explanation.taxonomy.tree, nodes):
         name = printable(explanation.row_name(row))
         name = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
         rows[str(row)] = [name, -1 if classes is None else int(classes.codes[row])]
     return rows
 
 
-def _make_thumbnails(nodes: list[Values], images: NDArray[Any]) -> dict[str, str]:
-    """Return thumbnails of the rows shown, as large and as many as fit on the page."""
-    rows, n_typical = _find_shown(nodes), sum(len(n["typical"]) for n in _find_leaves(nodes))
-    for edge in THUMBNAIL_EDGES:
-        typical = {row: make_thumbnail(images, row, edge) for row in rows[:n_typical]}
-        if sum(map(len, typical.values())) <= MAX_PICTURES_LENGTH:
-            break
-    pictures, room = {}, MAX_PICTURES_LENGTH
-    for row in rows:
-        picture = typical.get(row) or make_thumbnail(images, row, edge)
-        room -= len(picture)
-        if room < 0:
-            break
-        pictures[str(row)] = picture
-    return pictures
-
-
-def make_thumbnail(images: NDArray[Any], row: int, edge: int) -> str:
-    """Return a row's picture as the ``data:`` address of a PNG with edges up to this length."""
-    data = b64encode(encode_png(small_image(images, row, edge))).decode("ascii")
-    return f"data:image/png;base64,{data}"
-
-
-def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """Return a picture of bytes, grey or with 3 or 4 colours, as a PNG file."""
-    height, width = pixels.shape[:2]
-    kind = {1: 0, 3: 2, 4: 6}[pixels.size // (height * width)]
-    lines = pixels.reshape(height, -1)
-    raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
-    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    file = b"\x89PNG\r\n\x1a\n"
-    for name, body in ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")):
-        file += struct.pack(">I", len(body)) + name + body
-        file += struct.pack(">I", zlib.crc32(name + body))
-    return file
-
-
 # All rows
 
 
-def _pack_rows(explanation: Explanation, noise: IndexArray) -> Values:
+def _pack_rows(explanation: Explanation) -> Values:
     """Return what is known of every row, in the order of the tree, if that is not too much.
 
     Row numbers; names, as lines, and whether these are words; the least margin on the path and
-    the node of its rule; probabilities. Numbers and names go on with those of noise.
+    the node of its rule. Numbers and names go on with those of noise.
     """
     tree, names, packed = explanation.taxonomy.tree, explanation.row_names, None
-    order = np.append(tree.rows(0), noise)
+    order = np.append(tree.rows(0), np.flatnonzero(tree.labels < 0))
     if names is not None:
         lines = (printable(explanation.row_name(row)) for row in order.tolist())
         packed = _pack("\n".join(lines).encode("utf-8", "replace"))
@@ -344,7 +274,6 @@ def _pack_rows(explanation: Explanation, noise: IndexArray) -> Values:
         "names": packed if is_short else None,
         "names_are_words": names is not None and _are_words(names[:1000]),
         "least_margins": _pack_least_margins(explanation),
-        "probabilities": _pack_probabilities(explanation) if explanation.has_rules else None,
     }
 
 
@@ -380,91 +309,67 @@ def _pack_least_margins(explanation: Explanation) -> dict[str, str] | None:
     return {"margin": _pack_numbers(hundredths), "node": _pack_numbers(where)}
 
 
-def _pack_probabilities(explanation: Explanation) -> str | None:
-    """Pack, in hundredths, the probability of each node on a row's path.
-
-    Leaf by leaf, within it from the root's child down, within that row by row.
-    """
-    taxonomy, data = explanation.taxonomy, explanation.data
-    tree = taxonomy.tree
-    if tree.n_rows > MAX_ROWS or tree.n_leaves == 1:
-        return None
-    paths: IndexArray = np.zeros((tree.n_leaves, tree.height), dtype=np.intp)
-    for label, leaf in enumerate(tree.leaves.tolist()):
-        paths[label, : tree.depth[leaf]] = tree.path(leaf)[1:]
-    hundredths = np.empty((tree.n_rows, tree.height), dtype=np.uint8)
-    step = max(1, BLOCK_SIZE // max(int(row_width(data)), tree.n_nodes))
-    for first in range(0, tree.n_rows, step):
-        part = slice(first, first + step)
-        P = taxonomy.node_proba(taxonomy.predict_proba(FeatureRows(data[part], None)))
-        on_path = np.take_along_axis(P, paths[tree.labels[part]], axis=1)
-        hundredths[part] = np.clip(100.0 * on_path, 0.0, 100.0).round()
-    levels = [
-        hundredths[tree.rows(leaf), : tree.depth[leaf]].T.tobytes() for leaf in tree.leaves
-    ]
-    return _pack(b"".join(levels))
-
-
-Pixels: TypeAlias = NDArray[np.uint8]
+# Pictures of rows
 
 
 def check_images(images: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Return pictures as an array, one for each row.
-
-    Of shape (n_rows, height, width), grey, or (n_rows, height, width, 3 or 4); floats from 0 to
-    1, bytes or booleans.
-
-    Raises
-    ------
-    ValueError
-        If they are none of these.
-    """
+    """Return pictures as an array, one for each row, or raise InputError."""
     pixels = np.asanyarray(images)
     if not (pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (3, 4))):
-        raise InputError(
-            "images must have shape (n_rows, height, width), with 3 or 4 colours behind if "
-            f"they are not grey, got {pixels.shape}"
-        )
-    if len(pixels) != n_rows:
-        raise InputError(
-            f"there must be one image for each of the {n_rows:,} rows, got {len(pixels):,}"
-        )
-    if 0 in pixels.shape:
-        raise InputError(f"images must have pixels, got shape {pixels.shape}")
+        expected = "must have shape (n_rows, height, width), or that with 3 or 4 colours behind"
+        raise InputError(f"{expected}; got {pixels.shape}", "images")
+    if len(pixels) != n_rows or 0 in pixels.shape:
+        expected = f"must be one image with pixels for each of the {n_rows:,} rows"
+        raise InputError(f"{expected}; got shape {pixels.shape}", "images")
     if pixels.dtype.kind not in "fb" and pixels.dtype != np.uint8:
-        raise InputError(
-            f"images must be floats from 0 to 1, uint8 or booleans, got {pixels.dtype}"
-        )
+        expected = "must be floats from 0 to 1, uint8 or booleans"
+        raise InputError(f"{expected}; got {pixels.dtype}", "images")
     return pixels
 
 
-def small_image(images: NDArray[Any], row: int, edge: int) -> Pixels:
-    """Return a row's picture as bytes, reduced by averaging to an edge at most.
-
-    Raises
-    ------
-    ValueError
-        If floats are not from 0 to 1.
-    """
-    image = images[row]
-    if image.dtype != np.uint8:
-        values = image.astype(np.float64)
-        if not (values.min() >= 0.0 and values.max() <= 1.0):
-            raise InputError(
-                f"images of floats must range from 0 to 1, got {values.min():g} to "
-                f"{values.max():g} for row {row}: divide by the largest"
-            )
-        image = 255.0 * values
+def _shrink(images: NDArray[Any], row: int, edge: int) -> NDArray[np.uint8]:
+    """Return a row's picture as bytes, reduced by averaging to an edge at most."""
+    image: NDArray[Any] = images[row].astype(np.float64)
+    if images.dtype != np.uint8:
+        low, high = image.min(), image.max()
+        if not (low >= 0.0 and high <= 1.0):
+            problem = f"must range from 0 to 1, got {low:g} to {high:g} for row {row}"
+            raise InputError(f"{problem}: divide by the largest", "images")
+        image = 255.0 * image
     step = -(-max(image.shape[:2]) // edge)
-    return np.round(_average(image, step) if step > 1 else image).astype(np.uint8)
-
-
-def _average(image: NDArray[Any], step: int) -> NDArray[Any]:
-    """Return the means of squares of so many points; those at the far edges may be smaller."""
-    for axis in (0, 1):
+    for axis in (0, 1) if step > 1 else ():  # means of squares; those at the far edges are less
         begins = np.arange(0, image.shape[axis], step)
         sizes = np.diff(np.append(begins, image.shape[axis]))
-        shape = [1] * image.ndim
-        shape[axis] = len(sizes)
-        image = np.add.reduceat(image.astype(np.float64), begins, axis) / sizes.reshape(shape)
-    return image
+        shape = [len(sizes) if n == axis else 1 for n in range(image.ndim)]
+        image = np.add.reduceat(image, begins, axis) / sizes.reshape(shape)
+    return np.round(image).astype(np.uint8)
+
+
+def _make_thumbnails(rows: list[int], n_typical: int, images: NDArray[Any]) -> dict[str, str]:
+    """Return rows as PNGs, as many and the first ones as large as fit on the page."""
+    n_bytes = n_typical * (images.shape[3] if images.ndim == 4 else 1)
+    fitting = (e for e in THUMBNAIL_EDGES if 1.4 * n_bytes * e * e <= MAX_PICTURES_LENGTH)
+    edge = next(fitting, THUMBNAIL_EDGES[-1])  # base64 takes a third more
+    pictures: dict[str, str] = {}
+    n_left = MAX_PICTURES_LENGTH
+    for row in rows:
+        data = b64encode(_encode_png(_shrink(images, row, edge))).decode("ascii")
+        n_left -= len(data)
+        if n_left < 0:
+            break
+        pictures[str(row)] = f"data:image/png;base64,{data}"
+    return pictures
+
+
+def _encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a picture of bytes, grey or with 3 or 4 colours, as a PNG file."""
+    height, width = pixels.shape[:2]
+    kind = {1: 0, 3: 2, 4: 6}[pixels.size // (height * width)]
+    lines = pixels.reshape(height, -1)
+    raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    file = b"\x89PNG\r\n\x1a\n"
+    for name, body in ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")):
+        file += struct.pack(">I", len(body)) + name + body
+        file += struct.pack(">I", zlib.crc32(name + body))
+    return file

@@ -9,7 +9,6 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._atomic import write_atomically
@@ -82,17 +81,9 @@ def report(
     explanation = explain(model, X, row_names=row_names, classes=classes)
     taxonomy = explanation.taxonomy
     pictures = None if images is None else check_images(images, taxonomy.tree.n_rows)
-    scores: dict[str, float] = {}
-    if classes is not None:
-        scores = tree_scores(taxonomy, classes, truth)
-    outlier_scores: Any = getattr(model, "outlier_score_", None)
-    if np.shape(outlier_scores) != (taxonomy.tree.n_rows,):  # not in memory
-        outlier_scores = None
-    context = build_context(
-        explanation, title, images=pictures, scores=scores, outlier_scores=outlier_scores
-    )
-    page = _build_page(context, taxonomy.to_text()).encode("utf-8", "replace")
-    write_atomically(path, lambda file: file.write(page))
+    scores = {} if classes is None else tree_scores(taxonomy, classes, truth)
+    page = _build_page(build_context(explanation, title, pictures, scores), taxonomy.to_text())
+    write_atomically(path, lambda file: file.write(page.encode("utf-8", "replace")))
 
 
 def _build_page(context: dict[str, Any], plain_text: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor import native
+from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.tree._rule import LinearRule, merge_targets
 
@@ -55,10 +56,8 @@ def kept_nodes(
     if n_clusters is not None:
         limit = operator.index(n_clusters)
         if not 1 <= limit <= tree.n_leaves:
-            raise ValueError(
-                "n_clusters must be between 1 and the number of leaves, "
-                f"{tree.n_leaves}, got {limit}"
-            )
+            expected = f"must be between 1 and the number of leaves, {tree.n_leaves}"
+            raise InputError(f"{expected}, got {limit}", "n_clusters")
         n_leaves_after = 1 + np.cumsum(np.bincount(tree.birth)[1:] - 1)
         last_step = np.searchsorted(n_leaves_after, limit, side="right")
         kept = np.flatnonzero(tree.birth <= last_step)

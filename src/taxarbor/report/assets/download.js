@@ -5,7 +5,7 @@ function field(value) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 function toCsv(node) {
-  const head = ["row", allNames && "name", "cluster", "path", probabilities && "probability"].filter(Boolean);
+  const head = ["row", allNames && "name", "cluster", "path"].filter(Boolean);
   const lines = [head];
   clusters.forEach((cluster, label) => {
     if (cluster.stop <= node.start || cluster.start >= node.stop) return;
@@ -14,12 +14,11 @@ function toCsv(node) {
       const cells = [order[n]];
       if (allNames) cells.push(allNames[n]);
       cells.push(label, way);
-      if (probabilities) cells.push(probabilityOf(n, cluster));
       lines.push(cells);
     }
   });
   for (let n = data.n_rows; node === root && n < order.length; n++) {  // noise
-    lines.push([order[n], ...(allNames ? [allNames[n]] : []), -1, "", ...(probabilities ? [""] : [])]);
+    lines.push([order[n], ...(allNames ? [allNames[n]] : []), -1, ""]);
   }
   return lines.map((cells) => cells.map(field).join(",") + "\r\n").join("");
 }

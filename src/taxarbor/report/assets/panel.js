@@ -49,13 +49,11 @@ function spark(own, every, width = 64, height = 22) {
 }
 // The share of missing values, where there are any.
 const unknownIn = (share) => html("span", { class: "unknown" }, ` ${share} unknown`);
-// A distinctive feature: its number, words, effect, mean in the node, histogram and share of missing values.
-function distinctiveFeature([feature, words, effect, mean, digits, missing]) {
-  const [name, every, all] = data.features[feature], at = words.lastIndexOf(name);
-  const parts = at < 0 ? ["", words, ""] : [words.slice(0, at), name, words.slice(at + name.length)];
+function distinctiveFeature({ name, text, effect, mean, every, counts, all_counts: all, missing }) {
+  const at = text.lastIndexOf(name), parts = at < 0 ? ["", text, ""] : [text.slice(0, at), name, text.slice(at + name.length)];
   const what = html("span", { class: "what" }, html("b", { class: effect > 0 ? "plus" : "minus" }, parts[0]), ...soft(parts[1] + parts[2]));
   if (missing) what.append(unknownIn(missing));
-  return { every, mean, effect, what, picture: (...size) => spark(digits, all, ...size) };
+  return { every, mean, effect, what, picture: (...size) => spark(counts, all, ...size) };
 }
 function distinctive(node) {
   if (!node.distinctive.length || !node.depth) return [];
@@ -129,12 +127,10 @@ function thumb(one) {
   const image = html("img", { src: pictureOf(one), alt: name, loading: "lazy", onload: (event) => event.target.classList.toggle("small", event.target.naturalWidth < 40) });
   return html("figure", { title: name }, image, html("figcaption", {}, name));
 }
-// Rows with their values of the deciding features, their margin, and the probability of the node.
+// Rows with their values of the deciding features and their margin.
 function rowTable(node, some, margin) {
   const columns = some[0].values.map((_, n) => ({ head: node.deciding[n].name.replaceAll("_", "_\u200b"), cell: (one) => one.values[n] }));
   if (margin && some.some((one) => one.margin !== null)) columns.push({ head: margin, cell: (one) => (one.margin === null ? "–" : one.margin.toFixed(2)) });
-  if (columns.length > 3 && probabilities) columns.splice(2, 1);  // the names need room
-  if (probabilities && node.depth) columns.push({ head: "proba\u00adbility", cell: (one) => percent(probabilityOf(placeOf(one.row), node)) });
   const body = some.map((one) => {
     const [name, code] = data.rows[one.row];
     const dot = code >= 0 ? html("i", { class: "blot", title: data.classes[code], style: { background: colour(code) } }) : null;
@@ -162,20 +158,19 @@ function members(node) {
 function noiseList(node) {
   if (node.depth || !data.n_noise) return [];
   const names = [];
-  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n) + (data.noise_scores[n] ? ` (${data.noise_scores[n].toFixed(1)})` : ""));
+  for (let n = 0; hasNames() && n < Math.min(data.n_noise, 50); n++) names.push(nameAt(data.n_rows + n));
   const rest = data.n_noise - names.length, more = rest > 0 && names.length ? ` · and ${count(rest)} more` : "";
-  return [html("h3", {}, "Noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to belong to one: cluster -1 in downloads.` + (data.noise_scores.length ? " In brackets, the outlier score: the distance in units of the usual one." : "")), html("p", { class: "members" }, names.join(" · ") + more)];
+  return [html("h3", {}, "Noise"), html("p", { class: "muted" }, `${plural(data.n_noise, "row")} too far from every cluster to belong to one: cluster -1 in downloads.`), html("p", { class: "members" }, names.join(" · ") + more)];
 }
 
-// A row that was searched for: its cluster, the probability of it, and its least margin on the path.
+// A row that was searched for: its cluster, and its least margin on the path.
 function rowCard(node, position) {
   if (position === undefined) return null;
-  const probability = probabilityOf(position, node), card = html("div", { class: "row-card" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
-  const add = (text) => card.append(html("div", { class: "muted" }, text));
-  if (probability !== null) add(`Probability: ${data.is_calibrated ? "" : "about "}${percent(probability)}.`);
+  const card = html("div", { class: "row-card" }, html("b", {}, nameAt(position)), ` is in ${node.label || node.name}.`);
   if (leastMargins) {
     const margin = (leastMargins.margin[position] - 300) / 100, about = leastMargins.node[position];
-    add(`Its least margin on the path, at “${nodes[about].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`);
+    const text = `Its least margin on the path, at “${nodes[about].name}”, is ${margin.toFixed(2)}: ${margin < 0.3 ? "a close call" : margin < 1 ? "clear enough" : "clear"}.`;
+    card.append(html("div", { class: "muted" }, text));
   }
   return card;
 }

@@ -4,7 +4,7 @@ let results = [], marked = -1;
 
 function matches(node, query) {
   const top = majority(node);
-  const words = [node.name, node.label || "", ...node.deciding.map((feature) => feature.name), ...node.distinctive.slice(0, 4).map(([feature]) => data.features[feature][0])];
+  const words = [node.name, node.label || "", ...node.deciding.map((feature) => feature.name), ...node.distinctive.slice(0, 4).map((feature) => feature.name)];
   if (top) words.push(data.classes[top[0]]);
   return words.some((word) => word.toLowerCase().includes(query));
 }

@@ -43,8 +43,8 @@ function colour(code) {
 }
 
 // Values of all rows, in the order of the tree; null where they are not known, or in a browser too old to unpack them.
-// Numbers, names, least margins, and probabilities of the nodes on their paths.
-let order = null, allNames = null, leastMargins = null, probabilities = null;
+// Numbers, names and least margins.
+let order = null, allNames = null, leastMargins = null;
 async function unpack(text) {
   const packed = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
   return new Uint8Array(await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
@@ -59,28 +59,13 @@ async function readRows() {
   if (data.order) order = await unpackNumbers(data.order);
   if (data.names) allNames = new TextDecoder().decode(await unpack(data.names)).split("\n");
   if (data.least_margins) leastMargins = { margin: await unpackNumbers(data.least_margins.margin), node: await unpackNumbers(data.least_margins.node) };
-  if (data.probabilities) probabilities = await unpack(data.probabilities);
-  let first = 0;
-  for (const leaf of leaves) { leaf.first = first; first += leaf.size * leaf.depth; }
 }
 const hasNames = () => allNames !== null || order !== null;
-const places = new Map();
-function placeOf(row) {
-  if (!places.size) order.forEach((one, position) => places.set(one, position));
-  return places.get(row);
-}
 const nameAt = (position) => (allNames ? allNames[position] : "row " + order[position]);
 function leafAt(position) {
   let low = 0, high = leaves.length - 1;
   while (low < high) { const middle = (low + high + 1) >> 1; if (leaves[middle].start <= position) low = middle; else high = middle - 1; }
   return leaves[low];
-}
-// Leaf by leaf, within it level by level from the root's child down, within that row by row.
-function probabilityOf(position, node) {
-  if (!probabilities) return null;
-  if (!node.depth) return 1;
-  const leaf = leafAt(position);
-  return probabilities[leaf.first + (node.depth - 1) * leaf.size + position - leaf.start] / 100;
 }
 
 function path(node) {

@@ -4,7 +4,7 @@ const table = { column: null, page: 0, query: "" };
 const COLUMNS = [
   { head: "Cluster", value: (node) => node.start, cell: nameCell },
   { head: "Rows", isDescending: true, value: (node) => -node.size, cell: sizeCell },
-  { head: "Distinctive features", value: (node) => -Math.abs((node.distinctive[0] || [0, 0, 0])[2]), isDescending: true, cell: distinctiveCell, when: () => nodes.some((node) => node.distinctive.length) },
+  { head: "Distinctive features", value: (node) => -Math.abs((node.distinctive[0] || { effect: 0 }).effect), isDescending: true, cell: distinctiveCell, when: () => nodes.some((node) => node.distinctive.length) },
   { head: "Stability", value: (node) => node.n_recovered, cell: stabilityCell, when: () => data.stability },
   { head: "Classes", isDescending: true, value: (node) => (majority(node) ? -shareOf(node, majority(node)[1]) : 0), cell: classCell, when: () => data.classes.length },
   { head: "Typical rows", value: (node) => node.start, cell: typicalCell, when: () => data.names_are_words || Object.keys(data.pictures).length },
@@ -70,8 +70,6 @@ function showHelp() {
   byId("help-elsewhere").hidden = !data.has_rules || !data.n_elsewhere;
   byId("help-means").hidden = data.has_rules;
   byId("help-stability").hidden = !data.stability;
-  byId("help-probable").hidden = !data.probabilities;
-  byId("help-guess").hidden = data.is_calibrated;
   byId("help-table").hidden = !data.table;
 }
 function factTable(lines) {
