@@ -261,7 +261,11 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
         is_fitted = np.isin(np.arange(n_rows), draw_sample(job, n_rows))
         is_new = ~np.isin(np.arange(n_rows), _draw_half(job, n_rows))
         for prefix, kept in (("", is_fitted), ("new_", is_new)):
-            scores = tree_scores(placed, data.y, data.truth, sample_weight=kept.astype(float))
+            labels = data.y.astype(object)
+            labels[~kept] = None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of rows that are not scored
+                scores = tree_scores(placed, labels, data.truth)
             measures |= {prefix + name: value for name, value in scores.items()}
     return Outcome(DONE, seconds, max(_peak() - before, 0.0), measures)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor._types import IndexArray
-from taxarbor.metrics._classes import NO_LABEL, encode_labels, name_of
+from taxarbor.metrics._classes import NO_LABEL, encode_labels
 from taxarbor.plot._axes import (
     CLASSES,
     GRID,
@@ -97,8 +97,8 @@ class ClassCounts:
             empty = np.empty((tree.n_nodes, 0), dtype=np.intp)
             return cls(tree, (), np.empty(0, dtype=np.intp), (), empty)
         rows = tree.rows(tree.root)
-        codes, labels = encode_labels(classes, tree.n_rows)
-        names, codes = [name_of(label) for label in labels], codes[rows]
+        codes, names = encode_labels(classes, tree.n_rows)
+        codes = codes[rows]
         sizes = np.bincount(codes + 1, minlength=len(names) + 1)[1:]
         order = np.lexsort((np.array(names), -sizes))
         with contextlib.suppress(ValueError):  # numbers ascend, other names stay
