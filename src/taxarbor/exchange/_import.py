@@ -1,23 +1,19 @@
 """Trees from labels, linkage matrices and fitted clusterers of scikit-learn.
 
-Labels and merges do not say where new rows go, so these trees have no rules. Estimators are
-recognized by their attributes, as importing ``sklearn.cluster`` takes long.
+Labels and merges do not say where new rows go, so these trees have no rules.
 """
 
-import heapq
 import operator
-from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from taxarbor._errors import InputError
 from taxarbor._frames import is_missing
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import IndexArray
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.tree import LinearRule, Tree, TreeBuilder
+from taxarbor.tree import Tree, TreeBuilder
 
 
 def from_labels(labels: ArrayLike) -> Taxonomy:
@@ -44,15 +40,26 @@ def from_labels(labels: ArrayLike) -> Taxonomy:
     >>> taxonomy, taxonomy.tree.labels
     (Taxonomy(n_rows=4, n_leaves=3, height=1), array([1, 2, 0, 2]))
     """
-    return Taxonomy(_one_split(_codes(labels)))
-
-
-def _one_split(codes: IndexArray, centers: Array | None = None) -> Tree:
-    """Return a root and its leaves, to which the nearest of the centers, if any, send rows."""
-    builder = TreeBuilder(len(codes))
-    if codes.any():
-        builder.add_split(0, codes, None if centers is None else LinearRule.nearest(centers))
-    return builder.freeze()
+    # NumPy would turn a NaN in a list of strings into the text "nan".
+    array = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    if array.ndim != 1 or not array.size:
+        raise InputError(f"labels must be an array of shape (n_rows,), got shape {array.shape}")
+    listed = array.tolist()
+    try:  # only the distinct ones are compared, as that is slow
+        distinct = sorted(dict.fromkeys(listed))
+    except TypeError as error:
+        raise InputError(
+            "labels must be of one type that can be hashed and sorted, and none missing; "
+            f"map(str, labels) may help ({error})"
+        ) from error
+    if any(is_missing(label) and not isinstance(label, str) for label in distinct):
+        raise InputError("labels must not be missing, got None or NaN")
+    code_of = {label: code for code, label in enumerate(distinct)}
+    builder = TreeBuilder(len(listed))
+    if len(distinct) > 1:
+        codes = map(code_of.__getitem__, listed)
+        builder.add_split(0, np.fromiter(codes, dtype=np.intp, count=len(listed)))
+    return Taxonomy(builder.freeze())
 
 
 def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxonomy:
@@ -153,41 +160,12 @@ def _slices(pairs: IndexArray) -> tuple[IndexArray, IndexArray]:
     return start, start + np.array(sizes, dtype=np.intp)
 
 
-def _codes(labels: ArrayLike) -> IndexArray:
-    """Return the position of each label among the distinct ones, which are sorted."""
-    # NumPy would turn a NaN in a list of strings into the text "nan".
-    array = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
-    if array.ndim != 1 or not array.size:
-        raise InputError(f"labels must be an array of shape (n_rows,), got shape {array.shape}")
-    if array.dtype.kind not in "biufUSOT":
-        raise InputError(f"labels must be numbers, strings or booleans, not {array.dtype}")
-    try:
-        # Only the distinct ones are compared, as that is slow.
-        distinct = dict.fromkeys(listed := array.tolist())
-        if any(is_missing(label) and not isinstance(label, str) for label in distinct):
-            raise InputError("labels must not be missing, got None or NaN")
-        code = {label: i for i, label in enumerate(sorted(distinct))}
-    except TypeError as error:
-        raise InputError(
-            "labels must be of one type that can be hashed and sorted; map(str, labels) may "
-            f"help ({error})"
-        ) from error
-    return np.fromiter(map(code.__getitem__, listed), dtype=np.intp, count=len(listed))
-
-
-def from_sklearn(fitted: object) -> Taxonomy:
+def from_sklearn(fitted: Any) -> Taxonomy:
     """Return the tree of a fitted clusterer.
 
-    - The estimators of taxarbor have one, ``taxonomy_``.
-    - ``AgglomerativeClustering`` gives its last merges, down to ``n_clusters_`` leaves,
-      numbered from left to right. Scores are the heights, where it computed distances.
-    - ``BisectingKMeans`` gives its bisections, in the order in which they were made.
-      Scores are what it chose by: inertia or size.
-    - An estimator with ``cluster_centers_``, such as ``KMeans``, gives a root with one leaf per
-      cluster, numbered as in ``labels_``; clusters without rows are excluded.
-    - An estimator with ``labels_`` only gives what :func:`from_labels` does.
-
-    The tree of any k-means has rules, and its ``predict`` agrees with scikit-learn's.
+    ``AgglomerativeClustering`` gives its last merges, down to ``n_clusters_`` leaves, numbered
+    from left to right. Scores are the heights, where it computed distances. Other clusterers
+    give what :func:`from_labels` does.
 
     Parameters
     ----------
@@ -203,31 +181,12 @@ def from_sklearn(fitted: object) -> Taxonomy:
 
     Examples
     --------
-    >>> from sklearn.cluster import KMeans
-    >>> from taxarbor.exchange import from_sklearn
-    >>> model = KMeans(2, random_state=0).fit([[0.0], [1.0], [7.0], [9.0]])
-    >>> taxonomy = from_sklearn(model)
-    >>> bool((taxonomy.predict([[3.0], [6.0]]) == model.predict([[3.0], [6.0]])).all())
-    True
+    >>> from sklearn.cluster import AgglomerativeClustering
+    >>> from taxarbor.exchange import from_sklearn, to_newick
+    >>> model = AgglomerativeClustering(3).fit([[0.0], [1.0], [7.0], [9.0]])
+    >>> to_newick(from_sklearn(model))
+    '((c0,c1),c2);'
     """
-    taxonomy = getattr(fitted, "taxonomy_", None)
-    if isinstance(taxonomy, Taxonomy):
-        return taxonomy
-    labels, names = _labels(fitted), getattr(fitted, "feature_names_in_", None)
-    if getattr(fitted, "children_", None) is not None:
-        tree = _from_agglomeration(fitted, labels)
-    elif getattr(fitted, "bisecting_strategy", None) is not None:
-        tree = _from_bisections(fitted, labels)
-    elif (centers := _centers(fitted, labels)) is not None:
-        used, codes = np.unique(labels, return_inverse=True)
-        tree = _one_split(codes, centers[used])
-    else:
-        tree = _one_split(_codes(labels))
-    return Taxonomy(tree if names is None else replace(tree, feature_names=tuple(names)))
-
-
-def _labels(fitted: object) -> NDArray[Any]:
-    """Return ``labels_``, or raise an error if there are none."""
     labels = getattr(fitted, "labels_", None)
     if labels is None:
         from sklearn.utils.validation import check_is_fitted
@@ -237,17 +196,10 @@ def _labels(fitted: object) -> NDArray[Any]:
             f"{type(fitted).__name__} has no labels_ after fitting. Pass a clusterer, of a "
             "pipeline its last step, or labels to from_labels"
         )
-    if getattr(fitted, "pooling_func", None) is not None:
-        raise InputError(
-            f"{type(fitted).__name__} clusters columns, not rows. For a tree of the columns, "
-            "fit AgglomerativeClustering to X.T"
-        )
-    return np.asarray(labels)
-
-
-def _from_agglomeration(fitted: Any, labels: NDArray[Any]) -> Tree:
-    """Cut the tree of merges where the estimator did."""
-    pairs = np.asarray(fitted.children_)
+    children = getattr(fitted, "children_", None)
+    if children is None:
+        return from_labels(labels)
+    pairs = np.asarray(children)
     if len(pairs) < len(labels) - 1:
         raise InputError(
             f"{type(fitted).__name__} stopped after {len(pairs)} of {len(labels) - 1} merges, "
@@ -256,65 +208,4 @@ def _from_agglomeration(fitted: Any, labels: NDArray[Any]) -> Tree:
     heights = getattr(fitted, "distances_", None)
     if heights is None or len(heights) != len(pairs):  # left over from another fit
         heights = np.full(len(pairs), np.nan)
-    return _from_merges(pairs, np.asarray(heights), fitted.n_clusters_)
-
-
-def _from_bisections(fitted: object, labels: NDArray[Any]) -> Tree:
-    # Public attributes have the clusters only; these private ones are the same since 1.1.
-    root = getattr(fitted, "_bisecting_tree", None)
-    mean = getattr(fitted, "_X_mean", 0)  # of dense data, which was centred
-    try:
-        return _replay(root, mean, labels)
-    except AttributeError as error:
-        raise InputError(
-            f"{type(fitted).__name__} of this version of scikit-learn keeps no tree that can "
-            f"be read ({error}); from_labels takes its labels_"
-        ) from error
-
-
-def _replay(root: Any, mean: Any, labels: NDArray[Any]) -> Tree:
-    """Bisect again, best first and of ties the leftmost, as scikit-learn did.
-
-    A bisection of duplicate rows may leave one side empty; that side becomes no node.
-    """
-    builder = TreeBuilder(len(labels))
-    pending = [(0.0, 0, 0, root)]  # by score, then by the first label; these differ
-    while pending:
-        *_, node, part = heapq.heappop(pending)
-        if part.left is None:
-            continue
-        goes_right = labels[builder.rows(node)] >= _first_label(part.right)
-        sides = [part.left, part.right]
-        nodes: tuple[int, ...] = (node,)
-        if goes_right.any() and not goes_right.all():
-            rule = LinearRule.nearest(np.vstack([side.center for side in sides]) + mean)
-            nodes = builder.add_split(node, goes_right.astype(np.intp), rule)
-        else:
-            sides = [sides[int(goes_right[0])]]
-        for child, side in zip(nodes, sides, strict=True):
-            score = float(side.score)
-            builder.record(child, score=score, objective=np.nan, info=None)
-            heapq.heappush(pending, (-score, _first_label(side), child, side))
-    return builder.freeze()
-
-
-def _first_label(part: Any) -> int:
-    """Return the label of the leftmost leaf: labels count the leaves from left to right."""
-    while part.left is not None:
-        part = part.left
-    return int(part.label)
-
-
-def _centers(fitted: object, labels: NDArray[Any]) -> Array | None:
-    """Return the center of each label, if rows go to the nearest of them."""
-    centers: Any = getattr(fitted, "cluster_centers_", None)
-    is_sparse = sparse.issparse(centers)
-    points = np.asarray(centers.toarray() if is_sparse else centers)
-    if points.dtype.kind in "iu":
-        points = points.astype(np.float64)
-    are_points = points.ndim == 2 and points.dtype in (np.float32, np.float64)
-    is_nearest = getattr(fitted, "metric", "euclidean") == "euclidean"
-    if not (are_points and is_nearest and labels.dtype.kind in "iu"):
-        return None
-    are_positions = labels.min(initial=0) >= 0 and labels.max(initial=0) < len(points)
-    return points if are_positions else None
+    return Taxonomy(_from_merges(pairs, np.asarray(heights), fitted.n_clusters_))
