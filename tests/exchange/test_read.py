@@ -1,4 +1,4 @@
-"""Trees from labels, merges and clusterers, against SciPy's and scikit-learn's own answers."""
+"""Trees from labels and merges, against SciPy's and scikit-learn's own answers."""
 
 import warnings
 
@@ -11,15 +11,10 @@ from hypothesis import strategies as st
 from scipy.cluster import hierarchy as sch
 from sklearn import cluster
 from sklearn.datasets import make_blobs
-from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from taxarbor import Taxarbor
-from taxarbor.exchange import from_labels, from_linkage, from_sklearn, to_linkage
+from taxarbor.exchange import from_labels, from_linkage, to_linkage
 
 # Labels
 
@@ -150,88 +145,26 @@ def test_large_linkages():
         np.testing.assert_array_equal(fewer.labels, full.cut(50))
 
 
-# Clusterers
-
-
-def blobs(n_rows=300):
-    return make_blobs(n_rows, 4, centers=6, cluster_std=2.5, random_state=0)[0]
-
-
-def have_same_clusters(taxonomy, model):
-    return adjusted_rand_score(taxonomy.tree.labels, model.labels_) == 1
-
-
 def test_agglomerative_clustering():
-    X = blobs()
+    X, _ = make_blobs(300, 4, centers=6, cluster_std=2.5, random_state=0)
+    far = np.where(np.arange(300) < 150, 0, 1000)[:, None]
+    # Of several components scikit-learn makes one, so that the tree is whole.
+    graph = kneighbors_graph(X + far, 12)
     for linkage in ("ward", "complete", "average", "single"):
-        for n_clusters in (1, 2, 7, 299, 300):
-            model = cluster.AgglomerativeClustering(n_clusters, linkage=linkage).fit(X)
-            taxonomy = from_sklearn(model)
-            assert taxonomy.tree.n_leaves == n_clusters
-            assert have_same_clusters(taxonomy, model)
-            assert np.isnan(taxonomy.tree.score).all()
-            for fewer in (1, max(n_clusters // 2, 1)):
-                other = cluster.AgglomerativeClustering(fewer, linkage=linkage).fit(X)
-                assert have_same_clusters(taxonomy.prune(fewer), other)
-
-
-def test_agglomerative_clustering_with_distances():
-    model = cluster.AgglomerativeClustering(None, distance_threshold=20.0).fit(blobs())
-    taxonomy = from_sklearn(model)
-    tree = taxonomy.tree
-    assert tree.n_leaves == model.n_clusters_ > 2
-    assert have_same_clusters(taxonomy, model)
-    heights = tree.score[tree.parents[1::2]]
-    np.testing.assert_array_equal(heights, model.distances_[::-1][: tree.n_splits])
-    model.set_params(n_clusters=4, distance_threshold=None).fit(blobs(n_rows=100))
-    assert len(model.distances_) == 299  # scikit-learn does not clear them
-    assert np.isnan(from_sklearn(model).tree.score).all()
-
-
-def test_agglomerative_clustering_of_a_graph():
-    """Of several components scikit-learn makes one, so that the tree is whole."""
-    X = blobs()
-    X[150:] += 1000
-    for linkage in ("ward", "complete", "average", "single"):
-        graph = kneighbors_graph(X, 12)
-        model = cluster.AgglomerativeClustering(5, linkage=linkage, connectivity=graph)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model.fit(X)
-        assert model.n_connected_components_ > 1
-        assert have_same_clusters(from_sklearn(model), model)
-    graph = kneighbors_graph(blobs(), 40)
+        for options, data in (({}, X), ({"connectivity": graph}, X + far)):
+            model = cluster.AgglomerativeClustering(
+                linkage=linkage, compute_full_tree=True, **options
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                merges = model.fit(data).children_
+                for n_clusters in (1, 2, 7, 299):
+                    labels = model.set_params(n_clusters=n_clusters).fit_predict(data)
+                    tree = from_linkage(merges, n_clusters).tree
+                    assert tree.n_leaves == n_clusters
+                    assert adjusted_rand_score(tree.labels, labels) == 1
+                    assert np.isnan(tree.score).all()
+    graph = kneighbors_graph(X, 40)
     model = cluster.AgglomerativeClustering(120, connectivity=graph, compute_full_tree=False)
-    with pytest.raises(ValueError, match="compute_full_tree=True"):
-        from_sklearn(model.fit(blobs()))
-    model.set_params(compute_full_tree=True).fit(blobs())
-    assert have_same_clusters(from_sklearn(model), model)
-
-
-def test_labels_are_enough():
-    X = blobs()
-    for model in (
-        *(cluster.DBSCAN(eps=2), cluster.HDBSCAN(copy=True), cluster.KMeans(4, n_init=1)),
-        *(cluster.SpectralClustering(4, random_state=0), Taxarbor(4, random_state=0)),
-    ):
-        taxonomy = from_sklearn(model.fit(X))
-        distinct, codes = np.unique(model.labels_, return_inverse=True)
-        assert len(distinct) > 1
-        np.testing.assert_array_equal(taxonomy.tree.labels, codes)
-        with pytest.raises(ValueError, match="no rules"):
-            taxonomy.predict(X)
-
-
-def test_what_is_not_fitted_and_what_is_no_clusterer():
-    X = blobs()
-    for kind in (cluster.KMeans, cluster.AgglomerativeClustering):
-        with pytest.raises(NotFittedError):
-            from_sklearn(kind())
-    pipeline = make_pipeline(StandardScaler(), cluster.KMeans(3, n_init=1)).fit(X)
-    for model in (PCA().fit(X), pipeline):
-        with pytest.raises(ValueError, match=rf"{type(model).__name__} has no labels_"):
-            from_sklearn(model)
-    assert from_sklearn(pipeline[-1]).tree.n_leaves == 3
-    for nothing in (None, 3, X, cluster.KMeans):
-        with pytest.raises(TypeError, match=r"estimator|class"):
-            from_sklearn(nothing)
+    with pytest.raises(ValueError, match=r"[Ll]inkage"):  # the last merges are not there
+        from_linkage(model.fit(X).children_)

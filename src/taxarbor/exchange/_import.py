@@ -1,13 +1,13 @@
-"""Trees from labels, linkage matrices and fitted clusterers of scikit-learn.
+"""Trees from labels and from merges, of any library.
 
 Labels and merges do not say where new rows go, so these trees have no rules.
 """
 
 import operator
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
 from taxarbor._frames import is_missing
@@ -63,7 +63,7 @@ def from_labels(labels: ArrayLike) -> Taxonomy:
 
 
 def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxonomy:
-    """Return the tree of the last merges in a linkage matrix of SciPy or fastcluster.
+    """Return the tree of the last merges of a bottom-up clustering.
 
     The last merge is the first split, the one before it the second, and so on, whatever
     their heights: centroid and median linkage may merge at a lower height than before.
@@ -71,9 +71,11 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
 
     Parameters
     ----------
-    Z : array of shape (n_rows - 1, 4)
+    Z : array of shape (n_rows - 1, 4) or (n_rows - 1, 2)
         Row ``i`` has the two clusters that make up cluster ``n_rows + i``, the left one first,
-        and the height of the merge. The last column is not used.
+        and the height of the merge, as in the linkage matrices of SciPy and fastcluster, whose
+        last column is not used. Without heights, as in ``children_`` of scikit-learn's
+        AgglomerativeClustering, scores are NaN.
     n_clusters : int, optional
         Number of leaves. By default each row is one.
 
@@ -95,6 +97,9 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
     from scipy.cluster.hierarchy import is_valid_linkage  # takes long
 
     matrix = np.asarray(Z)
+    has_heights = matrix.shape[1:] != (2,)
+    if not has_heights:
+        matrix = np.column_stack([matrix, np.zeros_like(matrix)])
     if matrix.dtype.kind not in "iuf" or not np.isfinite(matrix).all():
         raise InputError(
             "Z must hold finite numbers, as scipy.cluster.hierarchy.linkage returns"
@@ -107,13 +112,6 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
     pairs = matrix[:, :2].astype(np.intp)
     if (pairs != matrix[:, :2]).any():
         raise InputError("the first two columns of Z must hold cluster numbers, got fractions")
-    return Taxonomy(_from_merges(pairs, matrix[:, 2], n_clusters))
-
-
-def _from_merges(
-    pairs: IndexArray, heights: NDArray[np.float64], n_clusters: SupportsIndex | None
-) -> Tree:
-    """Return the tree of the last merges, each of the two clusters in a row of ``pairs``."""
     n_rows = len(pairs) + 1
     n_leaves = n_rows if n_clusters is None else operator.index(n_clusters)
     if not 1 <= n_leaves <= n_rows:
@@ -129,8 +127,9 @@ def _from_merges(
     node_of[clusters] = np.arange(len(clusters))
     split_nodes = node_of[n_rows + splits]
     score = np.full(len(clusters), np.nan)
-    score[split_nodes] = heights[splits]
-    return Tree(
+    if has_heights:
+        score[split_nodes] = matrix[splits, 2]
+    tree = Tree(
         order=order,
         start=start[clusters],
         stop=stop[clusters],
@@ -142,6 +141,7 @@ def _from_merges(
         info=(None,) * len(clusters),
         notes=("",) * len(clusters),
     )
+    return Taxonomy(tree)
 
 
 def _slices(pairs: IndexArray) -> tuple[IndexArray, IndexArray]:
@@ -158,54 +158,3 @@ def _slices(pairs: IndexArray) -> tuple[IndexArray, IndexArray]:
         starts[right] = starts[left] + sizes[left]
     start: IndexArray = np.array(starts, dtype=np.intp)
     return start, start + np.array(sizes, dtype=np.intp)
-
-
-def from_sklearn(fitted: Any) -> Taxonomy:
-    """Return the tree of a fitted clusterer.
-
-    ``AgglomerativeClustering`` gives its last merges, down to ``n_clusters_`` leaves, numbered
-    from left to right. Scores are the heights, where it computed distances. Other clusterers
-    give what :func:`from_labels` does.
-
-    Parameters
-    ----------
-    fitted : estimator
-        With ``labels_`` of the rows. Of a pipeline, pass the last step.
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        If the estimator is not fitted.
-    ValueError
-        If there are no labels of rows, or the tree was not kept as a whole.
-
-    Examples
-    --------
-    >>> from sklearn.cluster import AgglomerativeClustering
-    >>> from taxarbor.exchange import from_sklearn, to_newick
-    >>> model = AgglomerativeClustering(3).fit([[0.0], [1.0], [7.0], [9.0]])
-    >>> to_newick(from_sklearn(model))
-    '((c0,c1),c2);'
-    """
-    labels = getattr(fitted, "labels_", None)
-    if labels is None:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(fitted)
-        raise InputError(
-            f"{type(fitted).__name__} has no labels_ after fitting. Pass a clusterer, of a "
-            "pipeline its last step, or labels to from_labels"
-        )
-    children = getattr(fitted, "children_", None)
-    if children is None:
-        return from_labels(labels)
-    pairs = np.asarray(children)
-    if len(pairs) < len(labels) - 1:
-        raise InputError(
-            f"{type(fitted).__name__} stopped after {len(pairs)} of {len(labels) - 1} merges, "
-            "so how its clusters go together is unknown: fit with compute_full_tree=True"
-        )
-    heights = getattr(fitted, "distances_", None)
-    if heights is None or len(heights) != len(pairs):  # left over from another fit
-        heights = np.full(len(pairs), np.nan)
-    return Taxonomy(_from_merges(pairs, np.asarray(heights), fitted.n_clusters_))
