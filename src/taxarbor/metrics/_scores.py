@@ -2,11 +2,10 @@ r"""Scores of a tree against known classes, and against a true tree of the class
 
 **Counts.** Every score is computed from the number of rows of each class in each leaf.
 
-**Similarities.** Two leaves are similar if their branches part late. All that is needed is the
-parent of each node, so one implementation serves the learned tree and the true one. Leaves are
-taken from left to right. The branches of two leaves then part at the shallowest of the places
-where neighbours between them part, so a running minimum along a row gives a whole row of
-pairs. Rows come in blocks: large trees need no square matrix.
+**Similarities.** Two leaves are similar if their branches part late. From left to right, the
+branches of two leaves part at the shallowest of the places where neighbours between them part,
+so a running minimum along a row gives a whole row of pairs. Rows come in blocks: large trees
+need no square matrix.
 
 **Agreement.** Two rows are as similar as their leaves are in the learned tree, :math:`a`, and
 as their classes are in the true one, :math:`b`. A score is one minus the mean of

@@ -36,9 +36,6 @@ N_REFITS = 20
 REFITS_PER_REFERENCE = 4
 """One refit in so many is repeated on reference rows without clusters."""
 
-Fit = Callable[[], Any]
-"""Fits a model to some rows, and returns it."""
-
 
 def assess(
     model: Any,
@@ -161,10 +158,12 @@ def _refit(
     # Reference rows are coordinates: the encoding of a table is not theirs.
     without_encoder = clone(unfitted).set_params(encoder=None)
 
-    def plan(unfitted: Any, data: Matrix, embedding: Array | None, half: IndexArray) -> Fit:
+    def plan(
+        unfitted: Any, data: Matrix, embedding: Array | None, half: IndexArray
+    ) -> Callable[[], Any]:
         seed = int(rng.randint(2**31 - 1))  # drawn in the order of the plans
-        model, per_row = clone(unfitted), {"sample_weight": weights, "embedding": embedding}
-        model.set_params(random_state=seed)
+        model = clone(unfitted).set_params(random_state=seed)
+        per_row = {"sample_weight": weights, "embedding": embedding}
         given = {name: values for name, values in per_row.items() if values is not None}
         return lambda: model.fit(data[half], **{name: v[half] for name, v in given.items()})
 
@@ -250,7 +249,7 @@ def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Arr
     return np.asarray(drawn @ directions.T, dtype=coordinates.dtype)
 
 
-def _run_all(fits: list[Fit], n_threads: int, verbose: int) -> list[Any]:
+def _run_all(fits: list[Callable[[], Any]], n_threads: int, verbose: int) -> list[Any]:
     """Return the fitted models, in the order of their fits."""
     models: list[Any] = []
     with (
