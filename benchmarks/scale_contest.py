@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import resource
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -298,7 +299,8 @@ def nearest(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
 def sklearn_bisecting(table: Table) -> Outcome:
     from sklearn.cluster import BisectingKMeans
 
-    from taxarbor.exchange import from_sklearn
+    sys.path.append(str(Path(__file__).resolve().parents[1]))  # experiments are not installed
+    from experiments.baselines import read_bisecting_kmeans
 
     outcome = Outcome()
     with outcome.reading():
@@ -306,7 +308,7 @@ def sklearn_bisecting(table: Table) -> Outcome:
     model = BisectingKMeans(N_CLUSTERS, random_state=0)
     with outcome.fitting():
         model.fit(X)
-    tree = from_sklearn(model).tree
+    tree = read_bisecting_kmeans(model).tree
     outcome.take(tree, tree.labels[:N_SCORED])
     return outcome
 

@@ -60,7 +60,7 @@ def planted() -> Source:
         X += means[leaf]
         return X, leaf
 
-    paths = [tuple(name[:depth] or "all" for depth in range(HEIGHT + 1)) for name in names]
+    paths = {name: [name[:depth] or "all" for depth in range(HEIGHT)] for name in names}
     return Source(make, tuple(names), ClassTree.read(paths))
 
 

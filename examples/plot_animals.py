@@ -18,10 +18,10 @@ from textwrap import fill
 import numpy as np
 import pandas as pd
 from scipy.cluster.hierarchy import linkage
-from sklearn.cluster import BisectingKMeans
+from sklearn.cluster import KMeans
 
 from taxarbor import Taxarbor, load_animals
-from taxarbor.exchange import from_linkage, from_sklearn, to_frame
+from taxarbor.exchange import from_labels, from_linkage, to_frame
 from taxarbor.explain import explain
 from taxarbor.metrics import ClassTree, tree_scores
 from taxarbor.plot import plot_tree
@@ -93,8 +93,8 @@ pd.crosstab(tree.labels, kinds, rownames=["leaf"], colnames=["class"])
 
 taxonomies = {
     "Taxarbor": taxonomy,
-    "bisecting k-means": from_sklearn(BisectingKMeans(12, random_state=0).fit(X)),
     "Ward": from_linkage(linkage(X, "ward"), 12),
+    "k-means": from_labels(KMeans(12, random_state=0).fit(X).labels_),
 }
 measures = ["adjusted_shortest_path", "adjusted_path_sharing"]
 shape = {

@@ -1,6 +1,7 @@
 """Rows with known classes, and a tree of the classes: what methods are compared on."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -128,12 +129,12 @@ def load_dataset(name: str, folder: Path | None) -> Dataset:
     labels = y.astype(str) if classes is None else classes.astype(str)[y]
     has_names = features is not None and features.shape == X.shape[1:]
     names = tuple(features.astype(str).tolist()) if has_names else None
-    dataset = Dataset(name, np.ascontiguousarray(X), labels, ClassTree.read(tree), names)
     try:
-        dataset.truth.leaves_of(np.unique(dataset.y).tolist())
-    except ValueError as error:
+        truth = ClassTree.read(json.loads(tree.read_text(encoding="utf-8")))
+        truth.leaves_of(np.unique(labels).tolist())
+    except (ValueError, TypeError) as error:
         raise FileFormatError(f"{tree.name}: {error}") from error
-    return dataset
+    return Dataset(name, np.ascontiguousarray(X), labels, truth, names)
 
 
 def _draw_dataset(name: str) -> Dataset:

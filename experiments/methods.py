@@ -25,11 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin
 
-from experiments.baselines import MMC, HierarchicalKMeans, HierarchicalSpectral
+from experiments.baselines import (
+    MMC,
+    HierarchicalKMeans,
+    HierarchicalSpectral,
+    read_bisecting_kmeans,
+    read_kmeans,
+)
 from experiments.data import Dataset, Scaling, open_dataset
 from experiments.variants import estimator_seed, fit_variant
 from taxarbor import HMMC, Taxarbor, Taxonomy
-from taxarbor.exchange import from_linkage, from_sklearn
+from taxarbor.exchange import from_linkage
 from taxarbor.metrics import tree_scores
 from taxarbor.sources import draw_rows
 from taxarbor.tree import Tree, TreeBuilder
@@ -108,14 +114,17 @@ class Method:
         return self.cost >= 20.0
 
 
-def _from_sklearn(name: str) -> Fit:
-    def fit(X: Any, job: Job, settings: Settings) -> Taxonomy:
-        from sklearn import cluster
+def _kmeans(X: Any, job: Job, settings: Settings) -> Taxonomy:
+    from sklearn.cluster import KMeans
 
-        model = getattr(cluster, name)(job.n_clusters, random_state=job.seed, **settings)
-        return from_sklearn(model.fit(X))
+    return read_kmeans(KMeans(job.n_clusters, random_state=job.seed, **settings).fit(X))
 
-    return fit
+
+def _bisecting(X: Any, job: Job, settings: Settings) -> Taxonomy:
+    from sklearn.cluster import BisectingKMeans
+
+    model = BisectingKMeans(job.n_clusters, random_state=job.seed, **settings)
+    return read_bisecting_kmeans(model.fit(X))
 
 
 def _spectral(n_clusters: int, **settings: Any) -> HierarchicalSpectral:
@@ -194,14 +203,14 @@ _FLAT = _grid({key: PAPER[key] for key in ("units", "balance")}, alpha=GRID)
 METHODS = {
     method.name: method
     for method in (
-        Method("KM", "flat", _from_sklearn("KMeans"), _TEN, branches=False, cost=15.0),
+        Method("KM", "flat", _kmeans, _TEN, branches=False, cost=15.0),
         Method("SC", "flat", _estimator(_spectral), branches=False, cost=40.0),
         Method("MMC", "flat", _estimator(MMC), _FLAT, branches=False, cost=6.0),
         _bottom_up("SL", "single"),
         _bottom_up("AL", "average"),
         _bottom_up("CL", "complete"),
         _bottom_up("Ward", "ward"),
-        Method("BKM", "top-down", _from_sklearn("BisectingKMeans"), branches=False, cost=0.2),
+        Method("BKM", "top-down", _bisecting, branches=False, cost=0.2),
         Method("HKM", "top-down", _estimator(HierarchicalKMeans, criterion="compact"), _TEN),
         Method(
             "HSC", "top-down", _estimator(HierarchicalSpectral, criterion="compact"), cost=20
@@ -261,7 +270,11 @@ def run_job(job: Job, folder: Path | None) -> Outcome:
         is_fitted = np.isin(np.arange(n_rows), draw_sample(job, n_rows))
         is_new = ~np.isin(np.arange(n_rows), _draw_half(job, n_rows))
         for prefix, kept in (("", is_fitted), ("new_", is_new)):
-            scores = tree_scores(placed, data.y, data.truth, sample_weight=kept.astype(float))
+            labels = data.y.astype(object)
+            labels[~kept] = None
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of rows that are not scored
+                scores = tree_scores(placed, labels, data.truth)
             measures |= {prefix + name: value for name, value in scores.items()}
     return Outcome(DONE, seconds, max(_peak() - before, 0.0), measures)
 

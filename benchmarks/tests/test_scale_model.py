@@ -79,7 +79,7 @@ def test_planted_rows_are_the_beginning_of_more(tmp_path: Path) -> None:
 def test_planted_classes_are_the_leaves_of_a_binary_tree() -> None:
     source = scale_data.planted()
     assert len(source.classes) == 64
-    assert source.truth.n_leaves == 64
+    assert len(source.truth.names) == 64
     assert len(set(source.truth.ancestors_of(source.classes, 3))) == 8
 
 

@@ -99,7 +99,7 @@ def test_bundled_animals_have_classes():
     for name, own in zip(animals.names, data.y, strict=True):
         assert own in path_to[name]
     cut = {path[:3] for path in path_to.values()}
-    again = ClassTree.read([list(path) for path in cut])
+    again = ClassTree.read({path[-1]: path[:-1] for path in cut})
     assert {*again.node_names} == {*data.truth.node_names}
     assert data.feature_names == animals.feature_names
     assert data.X.shape == animals.X.shape

@@ -49,7 +49,7 @@ def test_a_fitted_model_is_written_as_its_taxonomy(known):
 
 
 def test_frame(known, assessed):
-    frame = to_frame(known, n_top=1)
+    frame = to_frame(known)
     assert frame.columns.tolist() == [
         *("node", "parent", "depth", "birth", "n_rows", "is_leaf", "leaf", "score"),
         *("objective", "n_features_used", "top_features", *STABILITY, "note"),
@@ -60,7 +60,7 @@ def test_frame(known, assessed):
     assert frame["is_leaf"].tolist() == [leaf >= 0 for leaf in frame["leaf"]]
     assert frame["n_rows"].tolist() == [10, 3, 5, 2, 2, 3]
     assert frame["n_features_used"].tolist() == [2, 0, 1, 0, 0, 0]
-    words = ["higher a", "higher b", "lower b", "a at most 2", "a above 2"]
+    words = ["higher a", "higher b", "lower b, lower a", "a at most 2", "a above 2"]
     assert frame["top_features"].tolist() == ["", *words]
     assert frame["note"].tolist()[1] == "too few rows"
     for name in ("score", "birth", "depth", "objective"):
@@ -136,18 +136,16 @@ def test_json_has_all_that_is_known(known, bare, assessed):
     stability = document["stability"]
     assert stability["n_refits"] == 20
     assert stability["n_recovered"] == [20, 18, 20, 16, 3, 2]
-    assert stability["n_feature_recovered"] == [[20, 20], [], [20], [], [], []]
     assert stability["left_out"] == [0.83, 0.9, 0.95, 0.75, None, 0.5]
     assert stability["curve"]["stability"] == [1.0, None, 0.2, 0.1]
     assert document["made_by"] == {"estimator": "Taxarbor", "C": "inf"}
 
 
-def test_json_files(known, bare, hostile, chain, tmp_path):
-    path = tmp_path / "tree.json"
-    for taxonomy in (known, bare, hostile, chain, Taxonomy(TreeBuilder(2).freeze())):
-        text = to_json(taxonomy, path)
-        assert path.read_text("ascii") == text
-    assert list(tmp_path.iterdir()) == [path]
+def test_json_of_odd_trees(hostile, chain):
+    for taxonomy in (hostile, chain, Taxonomy(TreeBuilder(2).freeze())):
+        text = to_json(taxonomy)
+        assert text.isascii()
+        assert len(strict(text)["nodes"]) == taxonomy.tree.n_nodes
 
 
 # Linkages

@@ -62,7 +62,7 @@ def draw_truth(seed, names, *, chains=True):
 
 def branches(tree):
     """Return which nodes are on the way to each leaf, the root left out."""
-    is_on = np.zeros((tree.n_leaves, tree.n_nodes))
+    is_on = np.zeros((len(tree.leaves), len(tree.parents)))
     for n, leaf in enumerate(tree.leaves):
         node = leaf
         while node > 0:

@@ -1,7 +1,5 @@
-"""Labels of every kind, and the true tree in every form that it is read from."""
+"""Labels of every kind, and the true tree in both forms that it is read from."""
 
-import dataclasses
-import json
 import math
 import pickle
 
@@ -10,27 +8,24 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from taxarbor._errors import FileFormatError
 from taxarbor.data import load_animals
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree, tree_scores
 
 FELID = {"name": "felid", "children": [{"name": "cat"}]}
 MAMMAL = {"name": "mammal", "children": [FELID, {"name": "grizzly bear"}]}
-FISH = {"name": "fish", "children": [{"name": "it's_a_carp"}, {"name": "7"}]}
-NESTED = {"name": "animal", "children": [MAMMAL, {"name": "owl"}, FISH]}
-PATHS = [
-    ("animal", "mammal", "felid", "cat"),
-    ("animal", "mammal", "grizzly bear"),
-    ("animal", "owl"),
-    ("animal", "fish", "it's_a_carp"),
-    ("animal", "fish", "7"),
-]
+FISH = {"name": "fish", "children": ({"name": "it's_a_carp", "wnid": "n1"}, {"name": 7})}
+NESTED = {"name": "animal", "children": [MAMMAL, {"name": "owl", "children": None}, FISH]}
+PATHS = {
+    "cat": ("animal", "mammal", "felid"),
+    "grizzly bear": ["animal", "mammal"],
+    "owl": np.array(["animal"]),
+    "it's_a_carp": ["animal", "fish"],
+    7: ["animal", "fish"],
+}
 PARENTS = [-1, 0, 1, 2, 1, 0, 0, 6, 6]
 NODES = ["animal", "mammal", "felid", "cat", "grizzly bear", "owl", "fish", "it's_a_carp", "7"]
 NAMES = ("cat", "grizzly bear", "owl", "it's_a_carp", "7")
-STAR = ([-1, 0, 0], ["", "a", "b"])
-LEAF = {"name": "a"}
 
 
 def read(source):
@@ -68,8 +63,9 @@ def test_labels_of_every_kind():
         assert_same_classes(np.array(days, dtype=f"datetime64[{unit}]"), partition)
     assert_same_classes(np.array([True, False, True]), [0, 1, 0])
     assert_same_classes(pd.Series([(1, 2), "x", (1, 2)]), [0, 1, 0])
+    assert_same_classes(np.array([b"b", b"a", b"b"]), [0, 1, 0])
     # Labels that read the same are one class.
-    assert_same_classes([1, "1", 2, b"1", "2"], [0, 0, 1, 0, 1])
+    assert_same_classes([1, "1", 2, "2"], [0, 0, 1, 1])
 
 
 def test_rows_without_a_class_are_excluded():
@@ -107,23 +103,12 @@ def test_what_cannot_be_classes_is_refused():
 # The tree of the classes
 
 
-def test_all_forms_give_one_tree(tmp_path):
-    whole = {path[-1]: path for path in PATHS}
-    sources = [
-        NESTED, PATHS, [list(path) for path in PATHS], whole,
-        {path[-1]: path[:-1] for path in PATHS}, ClassTree.read(NESTED),
-    ]  # fmt: skip
-    text = json.dumps(NESTED)
-    texts = text, "\ufeff" + text, f"\n{text}", json.dumps(PATHS), json.dumps(whole, indent=2)
-    for n, text in enumerate(texts):
-        (tmp_path / f"{n}.json").write_text(text, encoding="utf-8")
-        sources.append(tmp_path / f"{n}.json")
-    for source in sources:
-        tree = ClassTree.read(source)
+def test_both_forms_give_one_tree():
+    for source in (NESTED, PATHS, ClassTree.read(NESTED)):
         assert read(source) == (PARENTS, NODES)
+        tree = ClassTree.read(source)
         assert tree.names == NAMES
         assert tree.leaves.tolist() == [3, 4, 5, 7, 8]
-        assert (tree.n_nodes, tree.n_leaves) == (9, 5)
     animals = load_animals()
     tree = ClassTree.read(animals.tree)
     assert sorted(tree.names) == list(animals.names)
@@ -131,25 +116,8 @@ def test_all_forms_give_one_tree(tmp_path):
     assert [tree.node_names[leaf] for leaf in leaves] == list(animals.names)
 
 
-def test_files_that_hold_no_tree(tmp_path):
-    path, deep = tmp_path / "tree.json", 50_000
-    for content in (
-        b"", b'["a", "b"', b'{"name": "a",}', b'{"name": "a"} {}', b"7", b'"cat"', b"null",
-        b'[["r", "s", "a"], ["r", "a"]]', b'["cat", "\xff\xfe"]',
-        b'{"name": "a", "children": ["b"]}',
-        b'{"children":[' * deep + b'{"name":"a"}' + b"]}" * deep,
-    ):  # fmt: skip
-        path.write_bytes(content)
-        with pytest.raises(FileFormatError, match=r"tree\.json"):
-            ClassTree.read(path)
-    with pytest.raises(FileNotFoundError):
-        ClassTree.read(tmp_path / "absent.json")
-
-
 def test_the_tree_is_frozen():
     tree = ClassTree.read(NESTED)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        tree.names = ()
     for array in (tree.parents, tree.leaves):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
@@ -163,75 +131,48 @@ def test_deep_trees():
     nested = {"name": "a"}
     for level in range(depth):
         nested = {"name": "", "children": [nested, {"name": f"b{level}"}]}
-    assert ClassTree.read(nested).n_leaves == depth + 1
+    assert len(ClassTree.read(nested).names) == depth + 1
     path = [str(level) for level in range(depth)]
-    assert ClassTree.read([[*path, "a"], [*path, "b"]]).n_nodes == depth + 2
+    assert len(ClassTree.read({"a": path, "b": path}).parents) == depth + 2
 
 
-def test_nested_mappings():
-    tree = {"children": [{"name": "a", "wnid": "n1"}, {"name": "b", "children": []}]}
-    assert read(tree) == STAR
-    tree = {"name": None, "children": ({"name": 1}, {"name": "b"})}
-    assert read(tree)[1] == ["", "1", "b"]
-    assert read({"name": "a", "children": None}) == ([-1], ["a"])
-
-
-def test_paths():
-    expected = ([-1, 0, 1, 1, 0], ["r", "s", "a", "b", "c"])
-    paths = [["r", "s", "a"], np.array(["r", "c"]), ("r", "s", "b")]
-    assert read(paths) == expected
-    assert read(np.array([["r", "a"], ["r", "b"]])) == ([-1, 0, 0], ["r", "a", "b"])
+def test_names_of_nodes():
+    assert read({"children": [{"name": "a"}, {"name": "b"}]}) == ([-1, 0, 0], ["", "a", "b"])
+    assert read({"name": "a", "children": None}) == read({"a": []}) == ([-1], ["a"])
     # Nodes differ where any name above them does.
-    assert read([["r", "x", "other", "a"], ["r", "y", "other", "b"]]) == (
+    assert read({"a": ["r", "x", "other"], "b": ["r", "y", "other"]}) == (
         [-1, 0, 1, 2, 0, 4, 5],
         ["r", "x", "other", "a", "y", "other", "b"],
     )
-    # A mapping may leave the class out.
-    whole = {"a": ["r", "s", "a"], "b": ["r", "b"], 1: ["r", "1"]}
-    above = {"a": ["r", "s"], "b": ["r"], 1: ("r",)}
-    assert read(whole) == read(above) == ([-1, 0, 1, 0, 0], ["r", "s", "a", "b", "1"])
-    assert read({"a": []}) == ([-1], ["a"])
-    # Classes may be called "name" and "children".
+    # Classes may be called "name" and "children", and like the node above them.
     assert read({"name": ["r", "s"], "children": ["r"]})[1] == ["r", "s", "name", "children"]
+    assert read({"bison": ["ox", "bison"], "yak": ["ox"]})[1] == ["ox", "bison", "bison", "yak"]
 
 
 def test_what_is_no_tree():
-    itself = {"name": "r", "children": [{"name": "s", "children": []}]}
-    itself["children"][0]["children"].append(itself)
-    long = node = {"name": "0", "children": []}
-    for level in range(1, 2000):
-        node["children"].append({"name": str(level), "children": []})
-        (node,) = node["children"]
-    node["children"].append(None)
-    twice = {"name": "r", "children": [{"name": "s", "children": [LEAF]}, LEAF]}
+    leaf = {"name": "a"}
     for source, named in [
-        *(([], "empty"), ({}, "empty"), ([["r", ""]], "no name"), ([[]], "path is empty")),
-        ([["r", "s", "a"], ["r", "t", "a"]], "'a'"),
-        ({"name": "r", "children": [{"name": ""}, {"name": "a"}]}, "no name"),
-        ({"children": [{"children": []}, {"name": "a"}]}, "no name"),
-        ([["r", "a"], ["s", "b"]], "root; got 'r', 's'"),
+        ({}, "begin with the same name"),
+        ({"": ["r"]}, "no name"),
+        ({"name": "r", "children": [{"name": ""}, leaf]}, "no name"),
+        ({"name": "r", "children": [{"name": "s", "children": [leaf]}, leaf]}, "repeated: 'a'"),
         ({"name": "r", "children": ["a"]}, "'a' below 'r'"),
         *(({"name": "r", "children": wrong}, "'r'") for wrong in ("ab", {"a": 1}, 7)),
-        *((twice, "'a' occurs twice"), (itself, "'r' occurs twice"), (long, "below '1999'")),
-        *((["abc"], "'abc'"), ([7], "7"), ({"a": "r/a"}, "'r/a'")),
-        ([["r", "a"], ["r", "a"]], "'a'"),
-        *(([["r", "a"], ["r", "a", "b"]], "'a'"), ([["r", "a", "b"], ["r", "a"]], "'a'")),
+        *(({"a": "r/a"}, "'r/a'"), ({"a": 7}, "7")),
+        ({"a": ["r"], "b": ["s"]}, "root; got 'r', 's'"),
+        *(({"a": ["r"], "b": ["r", "a"]}, "'a'"), ({"b": ["r", "a"], "a": ["r"]}, "'a'")),
     ]:
         with pytest.raises(ValueError, match=named):
             ClassTree.read(source)
-    for parents in ([-1], [-1, 2], [-1, -2], [-1, -1], [0, 0], [-1, 1], []):
-        with pytest.raises(ValueError, match=r"node|empty"):
-            ClassTree(np.array(parents, dtype=int), ("a", "b"))
-    for source in (7, None, {1, 2}, object(), "tree.json"):
+    for source in (7, None, {1, 2}, object(), "tree.json", [["r", "a"]]):
         with pytest.raises(TypeError, match=type(source).__name__):
             ClassTree.read(source)
 
 
 def test_leaves_of_classes():
     tree = ClassTree.read(NESTED)
-    leaves = tree.leaves_of(["owl", 7, np.int64(7), b"cat", np.str_("grizzly bear")])
-    names = [tree.node_names[leaf] for leaf in leaves]
-    assert names == ["owl", "7", "7", "cat", "grizzly bear"]
+    leaves = tree.leaves_of(["owl", 7, np.int64(7), np.str_("grizzly bear")])
+    assert [tree.node_names[leaf] for leaf in leaves] == ["owl", "7", "7", "grizzly bear"]
     for classes, named in [
         (["cat", "ant"], "1 of the 2 .*: 'ant'; its leaves are 'cat', "),
         (list("abcdefg"), "7 of the 7 .*'d', 'e' and 2 more"),

@@ -74,9 +74,10 @@ def test_parts_that_do_not_fit_are_refused(known, with_means, assessed, refused)
             for change in (
                 *({"n_refits": n} for n in (0, 2.0, 3)),
                 *({"n_recovered": counts} for counts in (np.arange(5), np.full(6, 21))),
+                {"n_separated": stability.n_separated + 9},
                 *({"left_out": shares} for shares in (np.ones(5), np.full(6, 1.5))),
+                {"left_out": np.full(6, np.nan)},
                 *({"rows": shares} for shares in (np.ones(9), -np.ones(10))),
-                {"n_feature_recovered": stability.n_feature_recovered[1:]},
             )
         ],
     }

@@ -44,7 +44,7 @@ def show(
         shell.print_lines(f"{counted(rows, 'row')}, {counted(clusters, 'cluster')}")
         print_tree(taxonomy, depth, top)
 
-    nodes = list_nodes(taxonomy, depth, top) if as_json else []
+    nodes = list_nodes(taxonomy, depth) if as_json else []
     shell.answer({"model": facts, "nodes": nodes, "notes": []}, as_json, show_tree)
 
 

@@ -145,11 +145,9 @@ def summarize(taxonomy: Taxonomy) -> dict[str, Any]:
     return facts
 
 
-def list_nodes(
-    taxonomy: Taxonomy, max_depth: int | None = None, n_top: int = 3
-) -> list[dict[str, Any]]:
+def list_nodes(taxonomy: Taxonomy, max_depth: int | None = None) -> list[dict[str, Any]]:
     """Return the nodes of a tree as plain values, as ``to_frame`` has them."""
-    frame = to_frame(taxonomy, n_top=n_top)
+    frame = to_frame(taxonomy)
     is_shown = frame["depth"] <= (taxonomy.tree.height if max_depth is None else max_depth)
     nodes: list[dict[str, Any]] = frame[is_shown].to_dict("records")
     return nodes

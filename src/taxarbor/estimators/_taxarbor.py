@@ -25,7 +25,7 @@ from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Source, open_source
 from taxarbor.split._gap import GapSplitter
 from taxarbor.stability import assess
-from taxarbor.stability._assess import RefitOptions, can_refit, measure_cuts
+from taxarbor.stability._assess import can_refit, measure_cuts
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.tables._validation import (
     check_balance,
@@ -286,10 +286,7 @@ class Taxarbor(TaxonomyEstimator):
             model.fit(sample.table, sample_weight=sample.weights, embedding=vectors)
         if not can_refit(model.taxonomy_.tree):
             return Curve(np.ones(1, dtype=np.intp), np.ones(1), np.full(1, np.nan))
-        options = RefitOptions(
-            n_jobs=self.n_jobs, random_state=self.random_state, verbose=self.verbose
-        )
-        return measure_cuts(model, sample.table, vectors, options)
+        return measure_cuts(model, sample.table, vectors)
 
     def _assess(self, X: Any, embedding: Any, curve: Curve) -> None:
         """Assess the tree, and keep the curve that its number of leaves was chosen by."""

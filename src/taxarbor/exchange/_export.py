@@ -5,7 +5,6 @@ for them recurse, or need Graphviz, and each would be one more dependency.
 """
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from html import escape
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._atomic import write_atomically
 from taxarbor._errors import InputError, printable
 from taxarbor._frames import make_frame
 from taxarbor.taxonomy import Stability
@@ -29,7 +27,6 @@ from taxarbor.taxonomy._text import (
     leaf_names,
     outline,
     phrase,
-    top_features,
 )
 
 if TYPE_CHECKING:
@@ -40,22 +37,20 @@ NEEDS_NO_QUOTES = re.compile(r"[^\s()\[\]{}/\\,;:=*'\"`+<>_]+")
 STABILITY_COLUMNS = "n_recovered", "n_separated", "n_rule_recovered", "left_out", "is_stable"
 
 
-def to_frame(taxonomy: object, *, n_top: int = 3) -> "pd.DataFrame":
+def to_frame(taxonomy: object) -> "pd.DataFrame":
     """Return a pandas data frame with one row per node. Rows that are noise are in none.
 
     Parameters
     ----------
     taxonomy : Taxonomy or fitted estimator
         The tree.
-    n_top : int
-        Number of features named per node.
 
     Returns
     -------
     DataFrame
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
         cluster's label, -1 for inner nodes), score, objective, n_features_used (by the
-        node's own rule), top_features (of the parent's rule: what sends rows here),
+        node's own rule), top_features (of the parent's rule, three: what sends rows here),
         n_recovered, n_separated, n_rule_recovered, left_out and is_stable (as
         :class:`~taxarbor.taxonomy.Stability` has them; NaN unless the tree was assessed) and
         note.
@@ -73,7 +68,6 @@ def to_frame(taxonomy: object, *, n_top: int = 3) -> "pd.DataFrame":
     """
     taxonomy = taxonomy_of(taxonomy)
     tree, stability = taxonomy.tree, taxonomy.stability
-    nodes = range(tree.n_nodes)
     leaf = np.full(tree.n_nodes, -1)
     leaf[tree.leaves] = np.arange(tree.n_leaves)
     unknown = np.full(tree.n_nodes, np.nan)
@@ -88,15 +82,17 @@ def to_frame(taxonomy: object, *, n_top: int = 3) -> "pd.DataFrame":
         "score": tree.score,
         "objective": tree.objective,
         "n_features_used": taxonomy.n_features_used,
-        "top_features": [top_features(taxonomy, node, n_top) for node in nodes],
+        "top_features": [
+            ", ".join(map(phrase, taxonomy.reasons(node))) for node in range(tree.n_nodes)
+        ],
     }
     for name in STABILITY_COLUMNS:
         columns[name] = unknown if stability is None else getattr(stability, name)
     return make_frame("to_frame", columns | {"note": list(tree.notes)})
 
 
-def to_json(taxonomy: object, path: str | os.PathLike[str] | None = None) -> str:
-    """Return all of the taxonomy as strict JSON, ASCII only, and write it to a file if given.
+def to_json(taxonomy: object) -> str:
+    """Return all of the taxonomy as strict JSON, ASCII only.
 
     The keys are attributes of :class:`~taxarbor.Taxonomy` and its tree; ``nodes`` has an object
     per node. A rule has weights for the features that it uses, one row per score, and in
@@ -109,8 +105,6 @@ def to_json(taxonomy: object, path: str | os.PathLike[str] | None = None) -> str
     ----------
     taxonomy : Taxonomy or fitted estimator
         The tree.
-    path : str or path, optional
-        A file, which is written whole or not at all.
 
     Examples
     --------
@@ -134,34 +128,29 @@ def to_json(taxonomy: object, path: str | os.PathLike[str] | None = None) -> str
         "format": FORMAT,
         "version": VERSION,
         "feature_names": taxonomy.feature_names,
-        **{name: _encode(getattr(tree, name)) for name in of_tree},
-        **{name: _encode(getattr(taxonomy, name)) for name in of_taxonomy},
+        **{name: getattr(tree, name) for name in of_tree},
+        **{name: getattr(taxonomy, name) for name in of_taxonomy},
         "encoding": None if encoding is None else encoding.to_dict(),
-        "nodes": [_encode_node(taxonomy, node) for node in range(tree.n_nodes)],
+        "nodes": [_describe_node(taxonomy, node) for node in range(tree.n_nodes)],
     }
-    text = json.dumps(document, allow_nan=False)
-    if path is not None:
-        write_atomically(path, lambda file: file.write(text.encode("ascii")))
-    return text
+    return json.dumps(_encode(document), allow_nan=False)
 
 
-def _encode_node(taxonomy: Taxonomy, node: int) -> dict[str, Any]:
+def _describe_node(taxonomy: Taxonomy, node: int) -> dict[str, object]:
     tree, rule = taxonomy.tree, taxonomy.tree.rules[node]
-    values: dict[str, Any] | None = None
+    values: dict[str, object] | None = None
     if rule is not None:
-        values = {
-            name: _encode(getattr(rule, name)) for name in ("center", "offsets", "features")
-        }
-        values["weights"] = _encode(rule.weights[:, rule.features])
+        values = {name: getattr(rule, name) for name in ("center", "offsets", "features")}
         frontier = tree.frontier(node)
+        values["weights"] = rule.weights[:, rule.features]
         values["targets"] = [frontier[target] for target in rule.targets.tolist()]
+    of_tree = ("start", "stop", "birth", "score", "objective")
     return {
         "id": node,
         "parent": tree.parent(node),
         "children": tree.children(node),
-        **{name: int(getattr(tree, name)[node]) for name in ("start", "stop", "birth")},
-        **{name: _encode(getattr(tree, name)[node]) for name in ("score", "objective")},
-        "mean": None if taxonomy.means is None else _encode(taxonomy.means[node]),
+        **{name: getattr(tree, name)[node] for name in of_tree},
+        "mean": None if taxonomy.means is None else taxonomy.means[node],
         "note": tree.notes[node],
         "rule": values,
         "info": encode_info(tree.info[node]),
@@ -179,7 +168,8 @@ def _encode(value: Any) -> Any:
         return {key: _encode(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
         return [_encode(part) for part in value]
-    return encode_float(float(value)) if isinstance(value, float | np.floating) else value
+    number = value.item() if isinstance(value, np.generic) else value
+    return encode_float(number) if isinstance(number, float) else number
 
 
 def to_linkage(taxonomy: object) -> NDArray[np.float64]:
@@ -269,11 +259,8 @@ def to_newick(taxonomy: object, names: Sequence[str] | None = None) -> str:
     return "".join(pieces)
 
 
-def to_dot(taxonomy: object, names: Sequence[str] | None = None, *, n_top: int = 3) -> str:
-    r"""Return the tree in Graphviz's DOT language.
-
-    Takes and raises what :func:`to_newick` does, and ``n_top``, the number of features named
-    per node.
+def to_dot(taxonomy: object, names: Sequence[str] | None = None) -> str:
+    r"""Return the tree in Graphviz's DOT language. Takes what :func:`to_newick` does.
 
     Examples
     --------
@@ -284,7 +271,7 @@ def to_dot(taxonomy: object, names: Sequence[str] | None = None, *, n_top: int =
     taxonomy = taxonomy_of(taxonomy)
     leaves = leaf_names(taxonomy, names)
     lines = ["digraph taxonomy {", "  node [shape=box];"]
-    for _, node, reasons, _ in outline(taxonomy, None, n_top, taxonomy.tree.n_nodes):
+    for _, node, reasons, _ in outline(taxonomy, None, 3, taxonomy.tree.n_nodes):
         if node is None:
             continue
         parts = [printable(leaves.get(node, "")), ", ".join(map(phrase, reasons))]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._number_text import format_number
 from taxarbor._types import IndexArray
-from taxarbor.metrics._classes import NO_LABEL, encode_labels, name_of
+from taxarbor.metrics._classes import NO_LABEL, encode_labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
@@ -145,7 +145,7 @@ class Classes:
         order = np.argsort(-np.bincount(codes + 1)[1:], kind="stable")
         rank = np.full(len(order) + 1, -1)
         rank[order] = np.arange(len(order))
-        return cls(tuple(printable(name_of(classes[code])) for code in order), rank[codes])
+        return cls(tuple(printable(classes[code]) for code in order), rank[codes])
 
     def count(self, rows: IndexArray) -> list[tuple[int, int]]:
         """Return the classes of some rows and how many are of each, the largest first.

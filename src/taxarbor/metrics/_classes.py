@@ -1,18 +1,15 @@
 """The class of each row, and the tree of the classes. Nothing here recurses."""
 
-import json
-import os
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self, TypeAlias, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from taxarbor._errors import FileFormatError, InputError, InputTypeError, some
+from taxarbor._errors import InputError, InputTypeError, some
 from taxarbor._frames import is_missing
 from taxarbor._types import IndexArray, set_frozen
 
@@ -21,62 +18,40 @@ NO_LABEL = "(no label)"
 MAX_NAMED = 5
 """Names in an error message, at most."""
 
-# The class of each row
 
-
-def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[object, ...]]:
-    """Return the number of each row's class, -1 if it has none, and the label of each class.
+def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[str, ...]]:
+    """Return the number of each row's class, -1 if it has none, and the names of the classes.
 
     Labels may be anything hashable, in a list, an array, or a pandas or polars series; those
     that read the same, such as 1 and "1", are one class. None, NaN, NA, NaT, masked values and
     blank text are missing labels.
     """
-    values = _as_array(y)
+    given = y.tolist() if np.ma.isMaskedArray(y) else y  # masked values become None
+    # NumPy would turn ["a", nan] into two strings.
+    values = np.asarray(given, dtype=object if isinstance(given, Sequence) else None)
     if values.shape != (n_rows,):
         raise InputError(
             f"there must be one class for each of the {n_rows} rows of the tree, an array "
             f"of shape ({n_rows},); got shape {values.shape}"
         )
+    if values.dtype.kind == "S":
+        values = np.char.decode(values)
+    elif values.dtype.kind in "mM":  # times in nanoseconds would be listed as integers
+        values = values.astype(f"{values.dtype.kind}8[us]")
     labels = values.tolist()
     try:  # looked up one by one: several times as fast as sorting strings
-        code_of = dict.fromkeys(labels, -1)
+        name_of = {one: str(one) for one in dict.fromkeys(labels) if not is_missing(one)}
     except TypeError as error:
         raise InputError(
             f"there must be one class per row, such as a number or a name: {error}"
         ) from error
-    number: dict[str, int] = {}
-    classes: list[object] = []
-    for label in code_of:
-        name = name_of(label)
-        if is_missing(name if isinstance(label, bytes) else label):
-            continue
-        if name not in number:
-            number[name] = len(classes)
-            classes.append(label)
-        code_of[label] = number[name]
-    if not classes:
+    if not name_of:
         raise InputError(f"none of the {n_rows} rows has a label: there are no classes")
-    codes = np.fromiter(map(code_of.__getitem__, labels), dtype=np.intp, count=n_rows)
-    return codes, tuple(classes)
-
-
-def name_of(label: object) -> str:
-    """Return a label as text, as it is looked up among the names of a tree."""
-    return label.decode() if isinstance(label, bytes) else str(label)
-
-
-def _as_array(y: ArrayLike) -> NDArray[Any]:
-    if isinstance(y, np.ma.MaskedArray):
-        objects = y.data.astype(object)
-        objects[np.ma.getmaskarray(y)] = None
-        return objects
-    # NumPy would turn ["a", nan] into two strings.
-    values = np.asarray(y, dtype=object if isinstance(y, Sequence) else None)
-    # Times in nanoseconds would be listed as integers.
-    return values.astype(f"{values.dtype.kind}8[us]") if values.dtype.kind in "mM" else values
-
-
-# The tree of the classes
+    names = tuple(dict.fromkeys(name_of.values()))
+    number = {name: code for code, name in enumerate(names)}
+    code_of = {label: number[name] for label, name in name_of.items()}
+    codes = np.fromiter((code_of.get(one, -1) for one in labels), dtype=np.intp, count=n_rows)
+    return codes, names
 
 
 @final
@@ -94,12 +69,6 @@ class ClassTree:
         The name of each node; inner ones may be "".
     leaves, names : int array of shape (n_leaves,), tuple of str
         Ids and names of the leaves from left to right; no two names are the same.
-
-    Raises
-    ------
-    ValueError
-        If there is no node, a node comes before its parent, or leaves have no name or the same
-        one.
 
     Examples
     --------
@@ -119,50 +88,29 @@ class ClassTree:
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        parents, node_names = np.array(self.parents, dtype=np.intp), tuple(self.node_names)
-        numbers = np.arange(len(node_names))
-        is_tree = len(parents) and parents.shape == numbers.shape and parents[0] == -1
-        if not is_tree or (parents[1:] < 0).any() or (parents >= numbers).any():
-            raise InputError("each node needs a name and, but for the first, a node before it")
-        leaves = np.setdiff1d(numbers, parents)
-        names = tuple(node_names[leaf] for leaf in leaves)
+        leaves = np.setdiff1d(np.arange(len(self.parents)), self.parents)
+        names = tuple(self.node_names[leaf] for leaf in leaves)
         if "" in names:
             raise InputError("a leaf, that is, a node without children, has no name")
         if repeated := [name for name, count in Counter(names).items() if count > 1]:
             raise InputError(f"leaves must have different names; repeated: {_list(repeated)}")
-        set_frozen(self, parents=parents, node_names=node_names, leaves=leaves, names=names)
+        set_frozen(self, parents=self.parents, leaves=leaves, names=names)
 
     def __repr__(self) -> str:
-        return f"ClassTree(n_leaves={self.n_leaves}, n_nodes={self.n_nodes})"
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes, leaves included."""
-        return len(self.parents)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves, that is, of classes."""
-        return len(self.leaves)
+        return f"ClassTree(n_leaves={len(self.leaves)}, n_nodes={len(self.parents)})"
 
     @classmethod
     def read(cls, source: "ClassTreeLike") -> Self:
-        """Return the tree that nested mappings, paths or a JSON file describe.
+        """Return the tree that nested mappings or paths describe.
 
         Parameters
         ----------
-        source : ClassTree, mapping, sequence or Path
-            One of
-
-            - a tree, which is returned;
-            - nested mappings ``{"name": ..., "children": [...]}``; other keys do not matter;
-            - a mapping from each class to its path, the names from the root down to the class
-              itself or to the node above it;
-            - a sequence of such paths, each of which ends with its class. Nodes of two
-              paths are the same if all names from the root on are;
-            - a ``Path`` to a JSON file, in UTF-8, with any of these.
-
-            Nodes with a single child are kept: they make branches longer.
+        source : ClassTree or mapping
+            A tree, which is returned; nested mappings ``{"name": ..., "children": [...]}``, as
+            ``json.loads`` returns, whose other keys do not matter; or a mapping from each class
+            to its path, the names of the nodes above it from the root down. Nodes of two paths
+            are the same if all names from the root on are. Nodes with a single child are kept:
+            they make branches longer.
 
         Raises
         ------
@@ -181,55 +129,27 @@ class ClassTree:
         """
         if isinstance(source, cls):
             return source
-        if isinstance(source, os.PathLike):
-            return cls._read_file(Path(source))
-        if isinstance(source, Mapping):
-            return cls._walk(source if _is_node(source) else _join(_paths_of(source)))
-        if isinstance(source, Sequence | np.ndarray) and not isinstance(source, str):
-            return cls._walk(_join(source))
-        raise InputTypeError(
-            "a tree of classes must be a ClassTree, nested mappings, a mapping from classes to "
-            "paths, a sequence of paths, or a pathlib.Path to a JSON file; got "
-            f"{type(source).__name__}"
-        )
-
-    @classmethod
-    def _read_file(cls, path: Path) -> Self:
-        try:
-            return cls.read(json.loads(path.read_text(encoding="utf-8-sig")))
-        except RecursionError:  # at some 500 levels
-            message = "is nested too deeply; write the path of each class instead"
-            raise FileFormatError(f"{path} {message}") from None
-        except ValueError as error:
-            raise FileFormatError(f"{path} is not a tree in JSON: {error}") from error
-
-    @classmethod
-    def _walk(cls, root: Mapping[str, Any]) -> Self:
-        """Take the nodes of nested mappings from left to right, parents first."""
+        if not isinstance(source, Mapping):
+            raise InputTypeError(
+                "a tree of classes must be nested mappings, or a mapping from each class to "
+                f"its path; got {type(source).__name__}"
+            )
         parents: list[int] = []
         names: list[str] = []
-        seen: set[int] = set()
-        pending: list[tuple[int, object]] = [(-1, root)]
+        pending: list[tuple[int, Any]] = [(-1, source if _is_node(source) else _nest(source))]
         while pending:
             parent, node = pending.pop()
-            above = names[parent] if names else ""
-            if not isinstance(node, Mapping):
-                raise InputError(
-                    'a node must be a mapping with a "name", and "children" if it has any; '
-                    f"got {reprlib.repr(node)} below {above!r}"
-                )
-            name = "" if node.get("name") is None else str(node["name"])
-            if id(node) in seen:
-                raise InputError(f"{name!r} occurs twice, the second time below {above!r}")
-            seen.add(id(node))
-            children = () if node.get("children") is None else node["children"]
+            children = (node.get("children") or ()) if isinstance(node, Mapping) else None
             if isinstance(children, str) or not isinstance(children, Sequence):
-                got = type(children).__name__
-                raise InputError(f'"children" of {name!r} must be a list of nodes, got {got}')
+                above = names[parent] if names else ""
+                raise InputError(
+                    'a node must be a mapping with a "name", and a list of "children" if it '
+                    f"has any; got {reprlib.repr(node)} below {above!r}"
+                )
             pending += [(len(parents), child) for child in reversed(children)]
             parents.append(parent)
-            names.append(name)
-        return cls(np.array(parents), tuple(names))
+            names.append("" if node.get("name") is None else str(node["name"]))
+        return cls(np.array(parents, dtype=np.intp), tuple(names))
 
     def leaves_of(self, classes: Sequence[object]) -> IndexArray:
         """Return the id of the leaf of each class, an int array of shape (n_classes,).
@@ -238,18 +158,18 @@ class ClassTree:
 
         Examples
         --------
-        >>> tree = ClassTree.read([["animal", "mammal", "cat"], ["animal", "owl"]])
+        >>> tree = ClassTree.read({"cat": ["animal", "mammal"], "owl": ["animal"]})
         >>> tree.leaves_of(["owl", "cat"])
         array([3, 2])
         """
         number = dict(zip(self.names, self.leaves.tolist(), strict=True))
-        if unknown := [label for label in classes if name_of(label) not in number]:
+        if unknown := [label for label in classes if str(label) not in number]:
             raise InputError(
                 f"{len(unknown)} of the {len(classes)} classes in y are not leaves of the true "
                 f"tree: {_list(unknown)}; its leaves are {_list(self.names)}. If y numbers the "
                 "classes, pass their names: class_names[y]"
             )
-        return np.array([number[name_of(label)] for label in classes], dtype=np.intp)
+        return np.array([number[str(label)] for label in classes], dtype=np.intp)
 
     def ancestors_of(self, classes: Sequence[object], depth: int) -> list[str]:
         """Return the name of each class's ancestor at a depth, or its own if it is no deeper.
@@ -258,7 +178,7 @@ class ClassTree:
 
         Examples
         --------
-        >>> tree = ClassTree.read([["animal", "mammal", "cat"], ["animal", "owl"]])
+        >>> tree = ClassTree.read({"cat": ["animal", "mammal"], "owl": ["animal"]})
         >>> tree.ancestors_of(["owl", "cat"], 1)
         ['owl', 'mammal']
         """
@@ -271,9 +191,7 @@ class ClassTree:
         return names
 
 
-ClassTreeLike: TypeAlias = (
-    ClassTree | Mapping[str, Any] | Sequence[Any] | NDArray[Any] | os.PathLike[str]
-)
+ClassTreeLike: TypeAlias = ClassTree | Mapping[str, Any]
 
 
 def _list(values: Sequence[object]) -> str:
@@ -288,45 +206,29 @@ def _is_node(source: Mapping[str, object]) -> bool:
     return has_nodes or isinstance(source.get("name"), str)
 
 
-def _join(paths: Iterable[object]) -> dict[str, Any]:
-    """Return nested mappings that have these paths from the root to a leaf."""
+def _nest(paths: Mapping[str, object]) -> dict[str, Any]:
+    """Return nested mappings in which each class is below the names on its path."""
     top: dict[str, Any] = {"children": []}
     below: dict[tuple[int, str], dict[str, Any]] = {}  # by the node above and the name
-    ends: list[dict[str, Any]] = []
-    for path in paths:
+    leaves: list[dict[str, Any]] = []
+    for label, path in paths.items():
+        if isinstance(path, str) or not isinstance(path, Sequence | np.ndarray):
+            raise InputError(
+                "a path must be a sequence of names, from the root to the node above the "
+                f"class; got {reprlib.repr(path)}"
+            )
         node = top
-        for name in _names_on(path):
+        for name in (*map(str, path), str(label)):
             key = id(node), name
             if key not in below:
                 below[key] = {"name": name, "children": []}
                 node["children"].append(below[key])
             node = below[key]
-        ends.append(node)
-    if any(end is top for end in ends) or not ends:
-        raise InputError("a path is empty; give the names from the root to each class")
-    n_paths = Counter(map(id, ends))
-    if wrong := [end["name"] for end in ends if end["children"] or n_paths[id(end)] > 1]:
-        raise InputError(
-            f"a path must lead to a leaf, and no other to the same; wrong: {_list(wrong)}"
-        )
-    if len(top["children"]) > 1:
-        roots = _list([root["name"] for root in top["children"]])
-        raise InputError(f"paths must begin with the same name, that of the root; got {roots}")
-    root: dict[str, Any] = top["children"][0]
-    return root
-
-
-def _names_on(path: object) -> list[str]:
-    if isinstance(path, str) or not isinstance(path, Sequence | np.ndarray):
-        raise InputError(
-            "a path must be a sequence of names from the root to the class, "
-            f"got {reprlib.repr(path)}"
-        )
-    return [str(name) for name in path]
-
-
-def _paths_of(mapping: Mapping[str, object]) -> Iterator[list[str]]:
-    """Yield the path of each class, with the class itself at the end."""
-    for label, path in mapping.items():
-        above = _names_on(path)
-        yield above if above[-1:] == [str(label)] else [*above, str(label)]
+        leaves.append(node)
+    if inner := [leaf["name"] for leaf in leaves if leaf["children"]]:
+        raise InputError(f"a class must not be on the path of another: {_list(inner)}")
+    roots: list[dict[str, Any]] = top["children"]
+    if len(roots) != 1:
+        names = _list([root["name"] for root in roots])
+        raise InputError(f"paths must begin with the same name, that of the root; got {names}")
+    return roots[0]

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._progress import show_progress
-from taxarbor._run import GrowthEvent, Observer, ignore, one_blas_thread
-from taxarbor._types import Array, IndexArray
+from taxarbor._run import GrowthEvent, one_blas_thread
+from taxarbor._types import Array, IndexArray, Matrix, TableLike
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source
 from taxarbor.stability._compare import Refits, compare_nodes, measure_curve
@@ -36,19 +36,16 @@ N_REFITS = 20
 REFITS_PER_REFERENCE = 4
 """One refit in so many is repeated on reference rows without clusters."""
 
-FitTask: TypeAlias = Callable[[], Any]
-"""Fits a model to some rows, and returns it."""
-
 
 def assess(
     model: Any,
-    X: Any,
+    X: TableLike,
     *,
     n_refits: int = N_REFITS,
     n_jobs: int | None = None,
     random_state: Any = 0,
     verbose: int = 0,
-    embedding: Any = None,
+    embedding: TableLike = None,
 ) -> Taxonomy:
     """Measure how stable a model is: refit it to halves of its rows, and compare the trees.
 
@@ -64,8 +61,7 @@ def assess(
     Parameters
     ----------
     model : estimator
-        A fitted :class:`~taxarbor.Taxarbor`, :class:`~taxarbor.HMMC` or other model with a
-        ``taxonomy_``. It is not changed.
+        A fitted :class:`~taxarbor.Taxarbor` or :class:`~taxarbor.HMMC`. It is not changed.
     X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
         The rows that it was fitted to, in the same order.
     n_refits : int, default=20
@@ -101,8 +97,9 @@ def assess(
     >>> taxonomy.stability.suggested, taxonomy.prune(4).tree.n_leaves
     (4, 4)
     """
-    options = RefitOptions(n_refits, n_jobs, random_state, verbose)
-    refits, reference = _refit(model, X, embedding, options, "assess")
+    refits, reference = _refit(
+        model, X, embedding, n_refits, random_state, n_jobs=n_jobs, verbose=verbose
+    )
     labels = [refit.predict(refits.data).astype(np.int32) for refit in refits.models]
     with one_blas_thread():
         stability = compare_nodes(refits, labels, measure_curve(refits, reference))
@@ -113,18 +110,10 @@ def assess(
     return replace(taxonomy, temperature=temperature, stability=stability)
 
 
-class RefitOptions(NamedTuple):
-    """Parameters of :func:`assess`."""
-
-    n_refits: int = N_REFITS
-    n_jobs: int | None = None
-    random_state: Any = 0
-    verbose: int = 0
-
-
-def measure_cuts(model: Any, X: Any, embedding: Any, options: RefitOptions) -> Curve:
+def measure_cuts(model: Any, X: TableLike, embedding: TableLike) -> Curve:
     """Return how stable each cut of a fitted model's tree is; a part of :func:`assess`."""
-    refits = _refit(model, X, embedding, options, "number of clusters")
+    seed, n_jobs, verbose = model.random_state, model.n_jobs, model.verbose
+    refits = _refit(model, X, embedding, N_REFITS, seed, n_jobs=n_jobs, verbose=verbose)
     with one_blas_thread():
         return measure_curve(*refits)
 
@@ -135,16 +124,22 @@ def can_refit(tree: Tree) -> bool:
 
 
 def _refit(
-    model: Any, X: Any, embedding: Any, options: RefitOptions, title: str
+    model: Any,
+    X: TableLike,
+    embedding: TableLike,
+    n_refits: int,
+    random_state: Any,
+    *,
+    n_jobs: int | None,
+    verbose: int,
 ) -> tuple[Refits, Refits]:
     """Fit a model to halves of its rows, and to halves of reference rows without clusters.
 
     The tree that the latter are compared with is fitted to all reference rows.
     """
-    n_refits = check_count("n_refits", options.n_refits, least=1)
-    n_threads = check_jobs(options.n_jobs)
+    n_refits, n_threads = check_count("n_refits", n_refits, least=1), check_jobs(n_jobs)
     data, taxonomy = _encode_rows(model, X), taxonomy_of(model)
-    rng, rows = check_random_state(options.random_state), _list_rows(taxonomy.tree)
+    rng, rows = check_random_state(random_state), _list_rows(taxonomy.tree)
     n_rows = len(rows)
     if n_rows > MAX_ROWS:
         rows = rows[np.sort(rng.choice(n_rows, MAX_ROWS, replace=False))]
@@ -158,36 +153,30 @@ def _refit(
         coordinates = find_coordinates(points, int(rng.randint(2**31 - 1)))
         drawn = _draw_reference(coordinates, rng)
         reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
+    every_row, fewer = np.arange(len(rows)), halves[: -(-n_refits // REFITS_PER_REFERENCE)]
     unfitted = _clone_for_half(model, taxonomy, n_half, n_rows)
     # Reference rows are coordinates: the encoding of a table is not theirs.
-    without_encoder = clone(unfitted)
-    if "encoder" in without_encoder.get_params():
-        without_encoder.set_params(encoder=None)
-    every_row, fewer = np.arange(len(rows)), halves[: -(-n_refits // REFITS_PER_REFERENCE)]
+    without_encoder = clone(unfitted).set_params(encoder=None)
 
-    def plan(unfitted: Any, data: Any, embedding: Array | None, half: IndexArray) -> FitTask:
-        model, per_row = clone(unfitted), {"sample_weight": weights, "embedding": embedding}
-        if "random_state" in model.get_params():
-            model.set_params(random_state=int(rng.randint(2**31 - 1)))
+    def plan(
+        unfitted: Any, data: Matrix, embedding: Array | None, half: IndexArray
+    ) -> Callable[[], Any]:
+        seed = int(rng.randint(2**31 - 1))  # drawn in the order of the plans
+        model = clone(unfitted).set_params(random_state=seed)
+        per_row = {"sample_weight": weights, "embedding": embedding}
+        given = {name: values for name, values in per_row.items() if values is not None}
+        return lambda: model.fit(data[half], **{name: v[half] for name, v in given.items()})
 
-        def fit() -> Any:
-            given = {name: v[half] for name, v in per_row.items() if v is not None}
-            return model.fit(data[half], **given)
-
-        return fit
-
-    tasks = [plan(unfitted, some, vectors, half) for half in halves]
-    tasks += [plan(without_encoder, drawn, None, half) for half in (*fewer, every_row)]
-    with show_progress(title, options.verbose, "refits") as bar:
-        models = _fit_all(tasks, n_threads, bar or ignore)
-    whole = models.pop()
+    fits = [plan(unfitted, some, vectors, half) for half in halves]
+    fits += [plan(without_encoder, drawn, None, half) for half in (*fewer, every_row)]
+    *models, whole = _run_all(fits, n_threads, verbose)
     return (
         Refits(taxonomy, data, rows, coordinates, halves, models[:n_refits]),
         Refits(whole.taxonomy_, drawn, every_row, reference, fewer, models[n_refits:]),
     )
 
 
-def _encode_rows(model: Any, X: Any) -> Any:
+def _encode_rows(model: Any, X: TableLike) -> Matrix:
     """Return the rows of a fitted model as an array of features, or raise InputError."""
     if isinstance(model, Taxonomy):
         raise InputTypeError(
@@ -200,7 +189,7 @@ def _encode_rows(model: Any, X: Any) -> Any:
             "the model does not hold the labels of its rows: assess one that was fitted to "
             "rows in memory, such as a sample of them"
         )
-    data = check_new_rows(model, X)
+    data: Matrix = check_new_rows(model, X)
     if taxonomy.encoding is not None:
         data = taxonomy.encoding.encode(data).data
     if data.shape[0] != taxonomy.tree.n_rows:
@@ -215,7 +204,7 @@ def _encode_rows(model: Any, X: Any) -> Any:
     return data
 
 
-def _read_embedding(taxonomy: Taxonomy, X: Any, embedding: Any) -> Array | None:
+def _read_embedding(taxonomy: Taxonomy, X: TableLike, embedding: TableLike) -> Array | None:
     """Return the vectors that a model was fitted with, or raise InputError if not given."""
     fitted = (taxonomy.made_by or {}).get("embedding")
     if (embedding is None) == bool(fitted):
@@ -236,18 +225,18 @@ def _list_rows(tree: Tree) -> IndexArray:
 def _clone_for_half(model: Any, taxonomy: Taxonomy, n_half: int, n_rows: int) -> Any:
     """Return an unfitted copy for half of the rows: bounds on leaf sizes are in proportion."""
     given = model.get_params()
-    changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "noise": 0.0}
+    changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0}
+    if "noise" in given:
+        changed["noise"] = 0.0
     if taxonomy.encoding is not None:  # all are fitted to the same features
         changed["encoder"] = taxonomy.encoding
-    n_clusters = given.get("n_clusters")
-    if n_clusters is not None:
+    if (n_clusters := given["n_clusters"]) is not None:
         n_leaves = taxonomy.tree.n_leaves if n_clusters == "auto" else n_clusters
         changed["n_clusters"] = min(n_leaves, max(n_half // 2, 1))
     for name in ("min_leaf_size", "max_leaf_size"):
         if given.get(name) is not None:
             changed[name] = max(round(n_half / n_rows * given[name]), 1)
-    known = {name: value for name, value in changed.items() if name in given}
-    return clone(model).set_params(**known)
+    return clone(model).set_params(**changed)
 
 
 def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Array:
@@ -260,15 +249,20 @@ def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Arr
     return np.asarray(drawn @ directions.T, dtype=coordinates.dtype)
 
 
-def _fit_all(tasks: list[FitTask], n_threads: int, observe: Observer) -> list[Any]:
-    """Return the fitted models, in the order of their tasks."""
+def _run_all(fits: list[Callable[[], Any]], n_threads: int, verbose: int) -> list[Any]:
+    """Return the fitted models, in the order of their fits."""
     models: list[Any] = []
-    with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
+    with (
+        show_progress("assess", verbose, "refits") as bar,
+        warnings.catch_warnings(),
+        ThreadPoolExecutor(n_threads) as pool,
+    ):
         warnings.simplefilter("ignore")
         try:
-            for model in (pool.map if n_threads > 1 else map)(lambda fit: fit(), tasks):
+            for model in (pool.map if n_threads > 1 else map)(lambda fit: fit(), fits):
                 models.append(model)
-                observe(GrowthEvent(len(models), len(tasks), len(models)))
+                if bar is not None:
+                    bar(GrowthEvent(len(models), len(fits), len(models)))
         except BaseException:  # Ctrl-C: refits that wait are not begun
             pool.shutdown(wait=False, cancel_futures=True)
             raise

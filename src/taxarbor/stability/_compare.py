@@ -49,28 +49,14 @@ TINY = 1e-12
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Refits:
-    """A taxonomy, and refits of its model to parts of its rows.
+    """A taxonomy, and refits of its model to parts of its rows."""
 
-    Attributes
-    ----------
-    taxonomy : Taxonomy
-        The tree that those of the refits are compared with.
-    data : array or CSR matrix
-        All of its rows, as models are fitted to them.
-    rows : int array
-        The rows that halves are drawn from, and that the coordinates are of.
-    halves : list of int arrays
-        The rows that each refit has seen, as positions in ``rows``.
-    models : list of estimators
-        The refits.
-    """
-
-    taxonomy: Taxonomy
-    data: Any
-    rows: IndexArray
+    taxonomy: Taxonomy  # its tree is compared with those of the refits
+    data: Any  # all of its rows, as models are fitted to them
+    rows: IndexArray  # those that halves are drawn from, and that the coordinates are of
     coordinates: Coordinates
-    halves: list[IndexArray]
-    models: list[Any]
+    halves: list[IndexArray]  # what each refit has seen, as positions in rows
+    models: list[Any]  # the refits
 
     def __iter__(self) -> Iterator[tuple[Tree, IndexArray, NDArray[np.bool_]]]:
         """Yield the tree of each refit, the positions that it has seen, and these as a mask."""
@@ -89,8 +75,6 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
     """Return the stability of each node, given the leaf of each row in each refit."""
     taxonomy, tree, Z = refits.taxonomy, refits.taxonomy.tree, refits.points
     n_recovered, n_separated, n_rule_recovered = np.zeros((3, tree.n_nodes), dtype=np.intp)
-    n_used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
-    n_feature_recovered = tuple(np.zeros(n, dtype=np.intp) for n in n_used)
     n_matched, n_left_out = np.zeros((2, tree.n_nodes))
     same_cluster, inside = np.zeros(tree.n_rows), tree.rows(tree.root)
     leaf = tree.leaves[tree.labels[inside]]
@@ -119,7 +103,6 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
             if rule is None or again is None:
                 continue
             if is_recovered[list(tree.children(node))].all():
-                n_feature_recovered[node][:] += np.isin(rule.features, again.features)
                 n_rule_recovered[node] += owner[top[node]] in owner[again.features]
     n_matched[0] = n_matched[tree.leaves].sum()
     unknown = np.full(tree.n_nodes, np.nan)
@@ -128,7 +111,6 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
         n_recovered,
         n_separated,
         n_rule_recovered,
-        n_feature_recovered,
         left_out=np.divide(n_matched, n_left_out, unknown, where=n_left_out > 0.0),
         rows=same_cluster / len(refits.models),
         curve=curve,
@@ -261,16 +243,8 @@ def find_separated(
 ) -> NDArray[np.bool_]:
     """Return of clusters whether a gap lies between each and the one nearest to it.
 
-    Parameters
-    ----------
-    Z : array of shape (n_rows, n_coordinates)
-        The rows.
-    labels : int array of shape (n_rows,)
-        Their clusters, 0, 1, ...
-    is_seen : bool array of shape (n_rows,)
-        Which of them the clusters were found by; the others test them.
-    is_tested : bool array of shape (n_clusters,)
-        Which clusters to test; the others count as not separated.
+    Clusters were found by the rows that were seen, and are tested by the others. A cluster that
+    is not tested counts as not separated.
     """
     K = len(is_tested)
     if K == 1:

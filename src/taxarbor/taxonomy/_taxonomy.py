@@ -427,6 +427,5 @@ def taxonomy_of(model: object) -> Taxonomy:
         )
     raise TypeError(
         f"expected a fitted model of taxarbor or a Taxonomy, got {type(model).__name__}; "
-        "call fit first, or make a tree by from_sklearn, from_linkage or from_labels of "
-        "taxarbor.exchange"
+        "call fit first, or make a tree by from_linkage or from_labels of taxarbor.exchange"
     )

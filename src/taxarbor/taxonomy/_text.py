@@ -156,14 +156,6 @@ def count_rows(taxonomy: "Taxonomy", node: int) -> str:
     return counted(int(taxonomy.tree.sizes[node]), "row")
 
 
-def top_features(taxonomy: "Taxonomy", node: int, n_top: int) -> str:
-    """Say which features send rows to this node rather than to its siblings.
-
-    Those that do most come first. Empty for the root, and where there are no rules.
-    """
-    return ", ".join(map(phrase, taxonomy.reasons(node, max(n_top, 0))))
-
-
 class Line(NamedTuple):
     """A node as text shows it; the last line may have none, and say what is hidden."""
 
