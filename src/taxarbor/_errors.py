@@ -57,10 +57,6 @@ class NamelessError(FileFormatError):
     """Columns were requested by name, and those of the file have no names."""
 
 
-class ClusterError(TaxarborError, RuntimeError):
-    """A cluster could not finish a fit; the message says why, and what to do."""
-
-
 class GrowthWarning(UserWarning):
     """The tree is not as requested: it has fewer leaves, or other sizes; it says why."""
 

@@ -4,7 +4,6 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +13,7 @@ from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
 from taxarbor._frames import as_frame, as_vectors, is_anndata, is_dask
-from taxarbor.sources._dask_source import DaskSource
+from taxarbor.sources._dask_source import DaskSource, open_dask
 from taxarbor.sources._file_checks import File, base_name, list_names
 from taxarbor.sources._local_source import LocalSource, Memory, Reader, open_memory
 from taxarbor.sources._matrices import (
@@ -87,16 +86,12 @@ def open_source(
     if not isinstance(vectors, str) and vectors.n_rows != source.n_rows:
         sizes = f"has {counted(vectors.n_rows, 'row')}, and X has {source.n_rows:,}"
         raise InputError(f"{sizes}; give a vector for each row of X", "embedding")
-    if isinstance(source, LocalSource):
-        return replace(source, embedding=vectors)
-    source = copy(source)
-    source.embedding = vectors
-    return source
+    return replace(source, embedding=vectors)
 
 
 def _open(X: Any) -> Source:
     if is_dask(X):
-        return DaskSource.open(X)
+        return open_dask(X)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X.filename is not None:
         return LocalSource(ArrayReader(open_memmap(X)))
     ds = sys.modules.get("pyarrow.dataset")
