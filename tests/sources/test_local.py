@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
@@ -20,7 +19,7 @@ X = make_rows()
 PLACES = [
     *("array", "csr", "coo", "lists", "pandas", "pyarrow", "stream", "npy", "fortran"),
     *("swapped", "memmap", "memmap of Fortran", "copy on write", "parquet", "folder"),
-    *("dataset", "in-memory dataset", "dense h5ad", "CSR h5ad"),
+    *("dense h5ad", "CSR h5ad"),
 ]
 
 
@@ -171,16 +170,11 @@ def test_index_is_left_out(tmp_path):
     assert open_source(tmp_path / "frame.parquet").names == ["a"]
 
 
-def test_hive_partitions(tmp_path):
-    table = pa.table({"a": np.arange(10.0), "kind": ["x", "y"] * 5})
-    ds.write_dataset(
-        table, tmp_path / "hive", format="parquet",
-        partitioning=ds.partitioning(pa.schema([("kind", pa.string())]), flavor="hive"),
-    )  # fmt: skip
-    source = open_source(tmp_path / "hive")
-    found = source.sample(99, 0).table
-    assert sorted(source.names) == ["a", "kind"]
-    assert found["kind"].tolist() == ["x"] * 5 + ["y"] * 5
+def test_partitioned_folders_are_refused(tmp_path):
+    (tmp_path / "kind=x").mkdir()
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "kind=x" / "0.parquet")
+    with pytest.raises(FileFormatError, match="kind=x"):
+        open_source(tmp_path)
 
 
 def test_duplicate_names_of_h5ad_get_numbers(tmp_path):
@@ -300,7 +294,7 @@ def test_h5ad_files_that_cannot_be_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "library"),
-    [("one.parquet", "pyarrow.dataset"), ("dense.h5ad", "h5py")],
+    [("one.parquet", "pyarrow.parquet"), ("dense.h5ad", "h5py")],
 )
 def test_libraries_that_are_not_installed(places, monkeypatch, name, library):
     monkeypatch.setitem(sys.modules, library, None)

@@ -72,21 +72,20 @@ class File:
             )
 
     @contextmanager
-    def reading(self, format: str, part: str = "") -> Iterator[None]:
-        """Turn the errors of other libraries into a FileFormatError about this file."""
+    def reading(self, format: str) -> Iterator[None]:
+        """Name the file in the errors of other libraries; refuse it if it has changed."""
         self.check()
-        with reading(self.name, format, part):
-            try:
+        try:
+            with reading(self.name, format):
                 yield
-            except FileFormatError:
-                raise
-            except Exception:
-                self.check()  # a change is the better explanation
-                raise
+        except Exception:
+            self.check()  # a change is the better explanation
+            raise
+        self.check()
 
 
 @contextmanager
-def reading(name: str, format: str, part: str = "") -> Iterator[None]:
+def reading(name: str, format: str) -> Iterator[None]:
     """Turn the errors of other libraries into a FileFormatError, in one line.
 
     Libraries raise errors of many types for a damaged file, from EOFError to MemoryError.
@@ -101,7 +100,6 @@ def reading(name: str, format: str, part: str = "") -> Iterator[None]:
         raise FileFormatError(message) from error
     except Exception as error:
         cause = " ".join(str(error).split())[:300] or type(error).__name__
-        cause = f"{part} cannot be read: {cause}" if part else cause
         message = f"{name} is no {format} file, or a damaged one: {cause}"
         raise FileFormatError(message) from error
 
@@ -168,15 +166,6 @@ def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None
         raise FileFormatError(f"{title} {message}{hint * (len(shape) == 1)}")
     if 0 in shape:
         raise FileFormatError(f"{title} has no {'columns' if shape[0] else 'rows'}")
-
-
-def mark_columns(frame: Any, requested: Sequence[str], categories: Sequence[str]) -> Any:
-    """Mark columns of a pandas frame, in place, as requested, some of them as categories."""
-    for name in categories:
-        frame[name] = frame[name].astype("category")
-    known = frame.attrs.get(REQUESTED, ())
-    frame.attrs[REQUESTED] = tuple(dict.fromkeys((*known, *requested, *categories)))
-    return frame
 
 
 def list_names(names: Iterable[Any]) -> str:

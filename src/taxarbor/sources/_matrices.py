@@ -190,7 +190,7 @@ class H5adMatrix:
 
     def read(self, first: int, last: int) -> Any:
         """Return rows as an array in C order, or a CSR array."""
-        with open_group(self.file, row_range(first, last)) as group:
+        with open_group(self.file) as group:
             X = group[self.key]
             if self.layout is None:
                 return np.ascontiguousarray(X[first:last])
@@ -269,13 +269,13 @@ def open_obsm(file: File, name: str) -> H5adMatrix:
 
 
 @contextmanager
-def open_group(file: File, part: str = "") -> Iterator[Any]:
+def open_group(file: File) -> Iterator[Any]:
     """Open an h5ad file, and name it in the errors of h5py."""
     try:
         import h5py
     except ImportError as error:
         raise missing_extra("reading h5ad", "h5py") from error
-    with file.reading("h5ad", part), h5py.File(file.path, "r") as group:
+    with file.reading("h5ad"), h5py.File(file.path, "r") as group:
         yield group
 
 

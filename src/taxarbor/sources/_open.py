@@ -2,7 +2,6 @@
 
 import errno
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from taxarbor.sources._matrices import (
     open_npy,
     open_obsm,
 )
-from taxarbor.sources._parquet import SUFFIXES, ParquetReader, open_dataset, open_parquet
+from taxarbor.sources._parquet import SUFFIXES, ParquetReader, open_parquet
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
 
@@ -44,7 +43,7 @@ def open_source(
 
     Parameters
     ----------
-    X : array-like, sparse matrix, data frame, memory map, path, dataset or Dask collection
+    X : array-like, sparse matrix, data frame, memory map, path or Dask collection
         Any text is a path: of a ``.npy``, ``.parquet`` or ``.h5ad`` file, or of a folder of
         Parquet files. Objects with ``__arrow_c_stream__`` are read into memory. Of AnnData
         the matrix ``X`` is used. A source is returned as it is.
@@ -94,9 +93,6 @@ def _open(X: Any) -> Source:
         return open_dask(X)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X.filename is not None:
         return LocalSource(ArrayReader(open_memmap(X)))
-    ds = sys.modules.get("pyarrow.dataset")
-    if ds is not None and isinstance(X, ds.Dataset):
-        return LocalSource(open_dataset(X))
     if is_anndata(X):
         if X.isbacked:
             raise InputTypeError("is backed by a file; pass the path of the file", "X")
