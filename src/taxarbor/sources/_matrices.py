@@ -5,9 +5,8 @@ along. https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
 
 import os
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -33,9 +32,6 @@ from taxarbor.sources._file_checks import (
 
 MAPPED_BYTES = 1 << 28
 """Bytes of a file over which sampled rows are taken through one map."""
-SPARSE_LAYOUTS = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
-SPARSE_PARTS = ("data", "indices", "indptr")
-_scratch = threading.local()
 
 
 @final
@@ -72,16 +68,17 @@ class ArrayReader:
     def blocks(self, *, use_threads: bool) -> Iterator[Block]:
         for first, last in block_ranges(self.n_rows, self.stored.row_bytes):
             title = f"{self.stored.name}, {row_range(first, last)}"
-            load = partial(self._choose, partial(self.stored.read, first, last))
-            yield Block(title, slice(first, last), load)
+            yield Block(title, slice(first, last), partial(self._read, first, last))
 
     def take(self, rows: IndexArray) -> Any:
         if len(rows) == self.n_rows:
-            return self._choose(self.stored.read_all)
-        return self._choose(partial(self.stored.take, rows))
+            return self._read(0, self.n_rows)
+        taken = self.stored.take(rows)
+        return taken if self.chosen is None else taken[:, self.chosen]
 
-    def _choose(self, load: Callable[[], Any]) -> Any:
-        return load() if self.chosen is None else load()[:, self.chosen]
+    def _read(self, first: int, last: int) -> Any:
+        block = self.stored.read(first, last)
+        return block if self.chosen is None else block[:, self.chosen]
 
 
 @final
@@ -103,30 +100,14 @@ class StoredArray:
         return self.shape[1] * self.array.dtype.itemsize
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """Return rows in C order and the byte order of this machine, until the next read.
-
-        The memory is that of the thread's last read: new memory for each block would take as
-        long as the reading.
-        """
+        """Return rows in C order and the byte order of this machine."""
         if self.file is None or not self.array.flags.c_contiguous:
             return _as_native(self._map()[first:last])
-        self.file.check()
-        n_bytes = (last - first) * self.row_bytes
-        if len(getattr(_scratch, "cells", ())) < n_bytes:
-            _scratch.cells = np.empty(n_bytes, np.uint8)
-        cells: NDArray[Any] = _scratch.cells[:n_bytes]
-        with open(self.file.path, "rb") as stream:
-            stream.seek(self.array.offset + first * self.row_bytes)  # type: ignore[attr-defined]
-            if stream.readinto(cells.data) < n_bytes:
-                raise self.file.error("ends too early: it is truncated")
-        return _as_native(cells.view(self.array.dtype).reshape(-1, self.shape[1]))
-
-    def read_all(self) -> NDArray[Any]:
-        """Return all rows, in new memory."""
-        if self.file is None:
-            return _as_native(np.array(self.array, order="C"))
+        n_cells = (last - first) * self.shape[1]
+        begin = self.array.offset + first * self.row_bytes  # type: ignore[attr-defined]
         with self.file.reading("npy"):
-            return _as_native(np.load(self.file.path, allow_pickle=False))
+            cells = np.fromfile(self.file.path, self.array.dtype, n_cells, offset=begin)
+            return _as_native(cells.reshape(last - first, self.shape[1]))
 
     def take(self, rows: IndexArray) -> NDArray[Any]:
         """Return some of the rows, by maps of which few pages stay in memory at a time."""
@@ -189,27 +170,22 @@ class H5adMatrix:
         return self.file.name
 
     def read(self, first: int, last: int) -> Any:
-        """Return rows as an array in C order, or a CSR array."""
+        """Return rows as an array in C order or a CSR array; a CSC matrix is read whole."""
         with open_group(self.file) as group:
             X = group[self.key]
             if self.layout is None:
                 return np.ascontiguousarray(X[first:last])
+            if self.layout == "csc_matrix":
+                parts = (X["data"][()], X["indices"][()], X["indptr"][()])
+                columns: Any = sparse.csc_array(parts, shape=self.shape)
+                check_structure(columns)
+                return columns.tocsr()[first:last]
             ends = X["indptr"][first : last + 1]
             begin, end = int(ends[0]), int(ends[-1])
-            parts = X["data"][begin:end], X["indices"][begin:end], ends - begin
+            parts = (X["data"][begin:end], X["indices"][begin:end], ends - begin)
             rows: Any = sparse.csr_array(parts, shape=(last - first, self.shape[1]))
             check_structure(rows)
         return rows
-
-    def read_all(self) -> Any:
-        """Return all rows; this is the only way to read a CSC matrix."""
-        if self.layout != "csc_matrix":
-            return self.read(0, self.shape[0])
-        with open_group(self.file) as group:
-            parts = tuple(group["X"][part][()] for part in SPARSE_PARTS)
-            columns: Any = sparse.csc_array(parts, shape=self.shape)
-            check_structure(columns)
-        return columns.tocsr()
 
     def take(self, rows: IndexArray) -> Any:
         parts = []
@@ -234,18 +210,14 @@ def open_h5ad(
             dtype, shape = X.dtype, X.shape
             row_bytes = float(np.prod(shape[1:]) * dtype.itemsize)
         else:
-            if layout not in SPARSE_LAYOUTS or (in_blocks and layout == "csc_matrix"):
+            if layout not in ("csr_matrix", *(() if in_blocks else ("csc_matrix",))):
                 hint = "adata.X = adata.X.tocsr(), then adata.write_h5ad(...)"
                 problem = f"holds X as {layout!r}, which cannot be read{' by rows' * in_blocks}"
                 raise file.error(f"{problem}; write it as CSR: {hint}")
-            data, indices, ends = (X[part] for part in SPARSE_PARTS)
-            shape, dtype = tuple(int(length) for length in X.attrs["shape"]), data.dtype
-            n_ends = shape[layout == "csc_matrix"] + 1
-            if len(shape) != 2 or len(ends) != n_ends or len(indices) != len(data):
-                sizes = f"{len(data):,} entries and {len(ends):,} ends of rows"
-                raise ValueError(f"X of shape {shape} has {sizes}")
-            entry_bytes = data.dtype.itemsize + indices.dtype.itemsize
-            row_bytes = len(data) * entry_bytes / max(shape[0], 1) + ends.dtype.itemsize
+            shape, dtype = tuple(int(length) for length in X.attrs["shape"]), X["data"].dtype
+            if len(X["indptr"]) != shape[layout == "csc_matrix"] + 1:
+                raise ValueError(f"X of shape {shape} has {len(X['indptr']):,} pointers")
+            row_bytes = len(X["data"]) * (dtype.itemsize + 8.0) / max(shape[0], 1) + 8.0
     check_matrix(file.name, dtype, shape)
     if len(names) != shape[1]:
         raise file.error(f"names {len(names):,} columns and has {shape[1]:,}")
@@ -261,11 +233,9 @@ def list_obsm(file: File) -> list[str]:
 def open_obsm(file: File, name: str) -> H5adMatrix:
     """Return an array of ``obsm``."""
     with open_group(file) as group:
-        array = group["obsm"][name]
-        shape, dtype = array.shape, array.dtype
+        shape, dtype = group["obsm"][name].shape, group["obsm"][name].dtype
     check_matrix(f"{name!r} in obsm of {file.name}", dtype, shape)
-    row_bytes = float(shape[1] * dtype.itemsize)
-    return H5adMatrix(file, shape, row_bytes, None, f"obsm/{name}")
+    return H5adMatrix(file, shape, float(shape[1] * dtype.itemsize), None, f"obsm/{name}")
 
 
 @contextmanager
@@ -283,10 +253,7 @@ def get_frame(file: File, group: Any, name: str) -> Any:
     """Return the group of ``obs`` or ``var``."""
     frame = _get(file, group, name)
     if not _is_group(frame) or "_index" not in frame.attrs:
-        raise file.error(
-            f"was written by anndata before 0.7: {name} has no index. Read it with "
-            "a newer anndata and write it again"
-        )
+        raise file.error(f"has no index in {name}; write it again with anndata 0.7 or newer")
     return frame
 
 
@@ -296,12 +263,11 @@ def read_column(file: File, frame: Any, name: str) -> tuple[str, ...]:
     if not _is_group(column):
         return as_texts(_read_values(column))
     if "codes" in column:
-        return _decode(_read_values(column["categories"]), _read_values(column["codes"]))
+        text_of = dict(enumerate(as_texts(_read_values(column["categories"])))) | {-1: ""}
+        return tuple(text_of[code] for code in _read_values(column["codes"]).tolist())
     if "mask" in column:  # nullable integers, booleans and text
-        texts = as_texts(_read_values(column["values"]))
-        mask = _read_values(column["mask"]).astype(bool)
-        pairs = zip(texts, mask, strict=True)
-        return tuple("" if is_missing else text for text, is_missing in pairs)
+        texts, mask = as_texts(_read_values(column["values"])), _read_values(column["mask"])
+        return tuple("" if gap else text for text, gap in zip(texts, mask, strict=True))
     raise file.error(f"holds {name!r} as {column.attrs.get('encoding-type')!r}: no text")
 
 
@@ -326,14 +292,6 @@ def _read_values(array: Any) -> NDArray[Any]:
     if values.ndim != 1:
         raise ValueError(f"{array.name!r} has shape {values.shape}")
     return values
-
-
-def _decode(categories: NDArray[Any], codes: NDArray[Any]) -> tuple[str, ...]:
-    """Return the category of each code, empty for -1."""
-    texts = np.array([*as_texts(categories), ""], dtype=object)
-    if codes.dtype.kind not in "iu" or ((codes < -1) | (codes >= len(categories))).any():
-        raise ValueError("a code stands for no category")
-    return tuple(texts[codes].tolist())
 
 
 def make_unique(names: Sequence[str]) -> list[str]:

@@ -230,7 +230,8 @@ def read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
 
 def read_npy(path: str | os.PathLike[str], request: Request) -> Table:
     """Return the table in an npy file: one array with two axes."""
-    return _make_unnamed(request, open_npy(path, request.name).read_all())
+    stored = open_npy(path, request.name)
+    return _make_unnamed(request, stored.read(0, stored.shape[0]))
 
 
 def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
@@ -252,7 +253,7 @@ def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
                 f"has {counted(n_rows, 'row')}, and {len(values):,} in {where!r}"
             )
     return replace(
-        make_table(request, matrix.read_all(), names),
+        make_table(request, matrix.read(0, n_rows), names),
         row_names=texts[request.id_column or index],
         labels=as_labels(texts.get(request.label_column or "")),
         id_column=request.id_column,
