@@ -45,15 +45,12 @@ class File:
 
     path: str
     name: str
-    size: int
-    time: int
+    state: tuple[int, int]
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], name: str | None = None) -> "File":
         """Return the file of a path; messages call it by the name."""
-        status = os.stat(path)
-        path = os.path.abspath(path)
-        return cls(path, name or base_name(path), status.st_size, status.st_mtime_ns)
+        return cls(os.path.abspath(path), name or base_name(path), _find_state(path))
 
     def error(self, text: str) -> FileFormatError:
         """Return an error that names the file."""
@@ -62,14 +59,11 @@ class File:
     def check(self) -> None:
         """Raise FileFormatError if the file has changed."""
         try:
-            status = os.stat(self.path)
+            has_changed = _find_state(self.path) != self.state
         except FileNotFoundError:
             raise self.error("was removed while it was read") from None
-        if (status.st_size, status.st_mtime_ns) != (self.size, self.time):
-            sizes = f"it had {self.size:,} bytes and has {status.st_size:,}"
-            raise self.error(
-                f"changed while it was read ({sizes}); read it when it is complete"
-            )
+        if has_changed:
+            raise self.error("changed while it was read; read it when it is complete")
 
     @contextmanager
     def reading(self, format: str) -> Iterator[None]:
@@ -82,6 +76,11 @@ class File:
             self.check()  # a change is the better explanation
             raise
         self.check()
+
+
+def _find_state(path: str | os.PathLike[str]) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
 
 
 @contextmanager
@@ -109,9 +108,14 @@ def base_name(path: str | os.PathLike[str]) -> str:
     return " ".join(Path(path).name.split()) or os.fspath(path)
 
 
+def count_block_rows(row_bytes: float) -> int:
+    """Return how many rows of so many bytes make a block."""
+    return max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
+
+
 def block_ranges(n_rows: int, row_bytes: float) -> Iterator[tuple[int, int]]:
     """Yield the first row of each block, and the one behind its last."""
-    step = max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
+    step = count_block_rows(row_bytes)
     for first in range(0, n_rows, step):
         yield first, min(first + step, n_rows)
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from taxarbor import native
-from taxarbor._errors import InputError, InputTypeError, named_by
-from taxarbor._frames import as_vectors, column_names, is_frame, take_rows
+from taxarbor._errors import named_by
+from taxarbor._frames import as_vectors, is_frame, take_rows
 from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.sources._file_checks import Block
@@ -164,14 +164,12 @@ class LocalSource:
         arrays: list[NDArray[Any]] = []
         total: Any = None
         for block, (parts, small) in self._map(partial(_route, work), n_threads):
-            same = [part.astype(t, copy=False) for part, t in zip(parts, dtypes, strict=True)]
+            typed = [np.asarray(part, t) for part, t in zip(parts, dtypes, strict=True)]
             if block.rows == slice(0, self.n_rows):
-                arrays = same
-            elif not arrays:
-                arrays = [np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in same]
-            for array, part in zip(arrays, same, strict=True):
-                if array is not part:
-                    array[block.rows] = part
+                return typed, small
+            arrays = arrays or [np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in typed]
+            for array, part in zip(arrays, typed, strict=True):
+                array[block.rows] = part
             total = small if total is None else total + small
         return arrays, total
 
@@ -183,22 +181,18 @@ class LocalSource:
         *,
         n_threads: int = 1,
     ) -> NDArray[Any]:
-        """Return the arrays ``work(table)`` of all blocks as one; see :meth:`route`.
+        """Return the arrays ``work(table)`` of all blocks as one, with one dimension.
 
-        It has one dimension, or ``n_columns`` columns if given: Dask needs to know.
+        Or with ``n_columns`` columns if given, which Dask needs to know.
         """
-
-        def route(table: Any, rows: slice) -> Any:
-            return (np.asarray(work(table)),), 0
-
-        return self.route(route, (dtype,), n_threads=n_threads)[0][0]
+        (found,), _ = self.route(lambda X, rows: ((work(X),), 0), (dtype,), n_threads=n_threads)
+        return found
 
     def _map(self, call: Callable[[Block], Any], n_threads: int) -> Iterator[tuple[Block, Any]]:
         """Yield each block and the result of the call, in order; few wait in memory."""
         blocks = self.reader.blocks(use_threads=n_threads > 1)
         if n_threads == 1 or self.in_memory:
-            for block in blocks:
-                yield block, call(block)
+            yield from ((block, call(block)) for block in blocks)
             return
         waiting: deque[tuple[Block, Future[Any]]] = deque()
         pool = ThreadPoolExecutor(n_threads)
@@ -208,8 +202,7 @@ class LocalSource:
                 if len(waiting) > n_threads + 1:
                     first, future = waiting.popleft()
                     yield first, future.result()
-            while waiting:
-                first, future = waiting.popleft()
+            for first, future in waiting:
                 yield first, future.result()
         finally:
             pool.shutdown(cancel_futures=True)
@@ -218,14 +211,7 @@ class LocalSource:
 def _route(work: Callable[[Any, slice], Any], block: Block) -> Any:
     table = block.load()
     with named_by(block.title):
-        arrays, small = work(table, block.rows)
-    return [_own(array, table) for array in arrays], small
-
-
-def _own(array: NDArray[Any], table: Any) -> NDArray[Any]:
-    """Return an array that does not change when another block takes the place of the table."""
-    is_view = isinstance(table, np.ndarray) and np.may_share_memory(array, table)
-    return array.copy() if is_view else array
+        return work(table, block.rows)
 
 
 def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
@@ -239,19 +225,6 @@ def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
         cells = embedding.take(sample.rows)
     vectors = as_vectors(cells, column, parameter="embedding", rows=sample.rows)
     return replace(sample, embedding=vectors, embedding_column=column)
-
-
-def open_memory(X: Any) -> LocalSource:
-    """Return an array-like, a sparse matrix or a frame as a source; cells are not read."""
-    try:
-        shape = np.asarray(X).shape if getattr(X, "shape", None) is None else X.shape
-        n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
-    except (TypeError, IndexError):
-        message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
-        raise InputTypeError(message, "X") from None
-    except ValueError as error:  # rows of different lengths
-        raise InputError(f"is no table: {error}", "X") from error
-    return LocalSource(Memory(X, n_rows, n_columns, column_names(X)))
 
 
 def draw_rows(

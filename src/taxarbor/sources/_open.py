@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
-from taxarbor._frames import as_frame, as_vectors, is_anndata, is_dask
+from taxarbor._frames import as_frame, as_vectors, column_names, is_anndata, is_dask
 from taxarbor.sources._dask_source import DaskSource, open_dask
-from taxarbor.sources._file_checks import File, base_name, list_names
-from taxarbor.sources._local_source import LocalSource, Memory, Reader, open_memory
+from taxarbor.sources._file_checks import base_name, list_names
+from taxarbor.sources._local_source import LocalSource, Memory, Reader
 from taxarbor.sources._matrices import (
     ArrayReader,
     H5adMatrix,
@@ -98,7 +98,18 @@ def _open(X: Any) -> Source:
             raise InputTypeError("is backed by a file; pass the path of the file", "X")
         names = make_unique([*map(str, X.var_names)])
         return LocalSource(Memory(X.X, X.n_obs, X.n_vars, names))
-    return open_memory(as_frame(X))
+    table = as_frame(X)
+    try:
+        shape = (
+            np.asarray(table).shape if getattr(table, "shape", None) is None else table.shape
+        )
+        n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
+    except (TypeError, IndexError):
+        message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
+        raise InputTypeError(message, "X") from None
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"is no table: {error}", "X") from error
+    return LocalSource(Memory(table, n_rows, n_columns, column_names(table)))
 
 
 def stored_format(path: str | os.PathLike[str]) -> str | None:
@@ -109,32 +120,37 @@ def stored_format(path: str | os.PathLike[str]) -> str | None:
 def _open_path(
     path: str | os.PathLike[str], columns: Sequence[str] | None, format: str | None
 ) -> Reader:
-    format = format or stored_format(path)
+    format, name = format or stored_format(path), base_name(path)
     if not Path(path).exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-    name = base_name(path)
-    if format not in FORMATS.values():
-        expected = "expected .npy, .parquet or .h5ad, or a folder of Parquet files"
-        raise InputError(f"{name} cannot be read in blocks; {expected}")
     if format == "parquet":
         return open_parquet(path, columns)
     if Path(path).is_dir():
         raise InputError(f"{name} is a folder; give a file in it")
     if format == "npy":
         return ArrayReader.open(open_npy(path), None, columns)
-    return ArrayReader.open(*open_h5ad(path), columns)
+    if format == "h5ad":
+        return ArrayReader.open(*open_h5ad(path), columns)
+    expected = "expected .npy, .parquet or .h5ad, or a folder of Parquet files"
+    raise InputError(f"{name} cannot be read in blocks; {expected}")
 
 
 def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
     """Return the column that holds the vectors of a source's rows, or a reader of them."""
     if isinstance(embedding, str):
-        file, known = _find_h5ad(source), source.names or []
-        if file is not None or is_anndata(X):
-            known = [*X.obsm] if file is None else list_obsm(file)
-        if embedding in known and is_anndata(X):
-            return _open_vectors(X.obsm[embedding])
-        if embedding in known:
-            return embedding if file is None else ArrayReader(open_obsm(file, embedding))
+        reader = source.reader if isinstance(source, LocalSource) else None
+        stored = reader.stored if isinstance(reader, ArrayReader) else None
+        known = source.names or []
+        if is_anndata(X):
+            known = [*X.obsm]
+            if embedding in known:
+                return _open_vectors(X.obsm[embedding])
+        elif isinstance(stored, H5adMatrix):
+            known = list_obsm(stored.file)
+            if embedding in known:
+                return ArrayReader(open_obsm(stored.file, embedding))
+        elif embedding in known:
+            return embedding
         if not (embedding.endswith(".npy") and Path(embedding).is_file()):
             problem = f"is {embedding!r}, which is neither in X nor a .npy file"
             remedy = f"name one of {list_names(known)}" if known else "pass an array"
@@ -144,13 +160,6 @@ def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
     if isinstance(embedding, Memory | ArrayReader | ParquetReader):
         return embedding
     return _open_vectors(embedding)
-
-
-def _find_h5ad(source: Source) -> File | None:
-    """Return the h5ad file that a source reads, None for all others."""
-    reader = source.reader if isinstance(source, LocalSource) else None
-    stored = reader.stored if isinstance(reader, ArrayReader) else None
-    return stored.file if isinstance(stored, H5adMatrix) else None
 
 
 def _open_vectors(embedding: Any) -> Memory:

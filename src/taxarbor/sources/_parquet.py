@@ -12,12 +12,12 @@ import numpy as np
 from taxarbor._errors import FileFormatError, missing_extra
 from taxarbor._types import IndexArray
 from taxarbor.sources._file_checks import (
-    BLOCK_BYTES,
     REQUESTED,
     Block,
     File,
     base_name,
     check_unique,
+    count_block_rows,
     find_columns,
     row_range,
 )
@@ -107,7 +107,7 @@ class ParquetReader:
                 pq.ParquetFile(one.file.path, buffer_size=buffer, pre_buffer=False) as content,
             ):
                 for batch in content.iter_batches(
-                    max(BLOCK_BYTES // row_bytes, 1),
+                    count_block_rows(row_bytes),
                     columns=self.names,
                     use_threads=use_threads,
                 ):

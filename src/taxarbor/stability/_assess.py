@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._progress import show_progress
-from taxarbor._run import GrowthEvent, Observer, ignore, one_blas_thread
+from taxarbor._run import GrowthEvent, Observer, one_blas_thread
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source
@@ -178,8 +178,8 @@ def _refit(
 
     tasks = [plan(unfitted, some, vectors, half) for half in halves]
     tasks += [plan(without_encoder, drawn, None, half) for half in (*fewer, every_row)]
-    with show_progress(title, options.verbose, "refits") as bar:
-        models = _fit_all(tasks, n_threads, bar or ignore)
+    with show_progress(title, options.verbose, "refits") as observer:
+        models = _fit_all(tasks, n_threads, observer)
     whole = models.pop()
     return (
         Refits(taxonomy, data, rows, coordinates, halves, models[:n_refits]),
