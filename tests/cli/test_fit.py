@@ -258,7 +258,7 @@ def test_bad_data_is_one_line(refuse, folder):
         ("--weights names 'age'", ["huge.npy", "--weights", "age"]),
         ("no column to use: 'y'", ["none.csv", "-k", "2"]),
         ("infinite", ["holes.csv"]),
-        ("--columns", ["words.csv"]),
+        ("line 3", ["words.csv"]),
         ("bad.parquet", ["bad.parquet"]),
         ("x.mtx", ["x.mtx"]),
         ("the table", ["huge.npy"]),

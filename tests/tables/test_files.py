@@ -628,7 +628,7 @@ def test_files_of_another_kind(tmp_path):
     for name in ("data.xyz", "data.xlsx"):
         (tmp_path / name).write_bytes(WRITTEN["npy"])
     for path, told in (
-        (tmp_path / "data.xyz", r"data\.xyz .* one of csv, .* format="),
+        (tmp_path / "data.xyz", r"format .* data\.xyz.* csv, "),
         (tmp_path / "data.xlsx", r"data\.xlsx is a spreadsheet.* as csv"),
         (tmp_path, "is a folder"),
         (".", r"^\. is a folder"),

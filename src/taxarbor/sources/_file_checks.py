@@ -160,14 +160,11 @@ def check_unique(title: str, names: Iterable[str]) -> None:
 def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
     """Raise FileFormatError unless it is a matrix of real numbers with rows and columns."""
     if dtype.kind not in "fiub":
-        words = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "dates"}
-        words |= {"V": "records", "O": "Python objects, which are not loaded, for safety"}
-        content = words.get(dtype.kind, str(dtype))
+        content = {"c": "complex numbers", "U": "text", "S": "text"}.get(dtype.kind, str(dtype))
         raise FileFormatError(f"{title} holds {content}; save it as plain numbers")
     if len(shape) != 2:
-        hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
-        message = f"has shape {tuple(shape)}, not (n_rows, n_features)"
-        raise FileFormatError(f"{title} {message}{hint * (len(shape) == 1)}")
+        message = f"has shape {tuple(shape)}, not (n_rows, n_features); reshape it"
+        raise FileFormatError(f"{title} {message}")
     if 0 in shape:
         raise FileFormatError(f"{title} has no {'columns' if shape[0] else 'rows'}")
 

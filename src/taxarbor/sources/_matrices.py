@@ -131,12 +131,7 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> StoredArr
     """Return the array in an npy file, in C or Fortran order."""
     file = File.open(path, name)
     with file.reading("npy"):
-        try:
-            mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
-        except ValueError as error:
-            if "Python objects" in str(error):
-                check_matrix(file.name, np.dtype(object), ())
-            raise
+        mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
         if not isinstance(mapped, np.memmap):
             raise ValueError("it holds more than one array")
         check_matrix(file.name, mapped.dtype, mapped.shape)
@@ -224,18 +219,14 @@ def open_h5ad(
     return H5adMatrix(file, shape, row_bytes, layout), names
 
 
-def list_obsm(file: File) -> list[str]:
-    """Return the names of the arrays of rows beside ``X``."""
+def open_obsm(file: File) -> dict[str, H5adMatrix]:
+    """Return the matrices of numbers in ``obsm``, by name."""
     with open_group(file) as group:
-        return [*group["obsm"]] if "obsm" in group else []
-
-
-def open_obsm(file: File, name: str) -> H5adMatrix:
-    """Return an array of ``obsm``."""
-    with open_group(file) as group:
-        shape, dtype = group["obsm"][name].shape, group["obsm"][name].dtype
-    check_matrix(f"{name!r} in obsm of {file.name}", dtype, shape)
-    return H5adMatrix(file, shape, float(shape[1] * dtype.itemsize), None, f"obsm/{name}")
+        return {
+            name: H5adMatrix(file, array.shape, float(array[:1].nbytes), None, f"obsm/{name}")
+            for name, array in group.get("obsm", {}).items()
+            if not _is_group(array) and array.ndim == 2 and array.dtype.kind in "fiub"
+        }
 
 
 @contextmanager

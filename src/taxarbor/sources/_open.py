@@ -18,7 +18,6 @@ from taxarbor.sources._local_source import LocalSource, Memory, Reader
 from taxarbor.sources._matrices import (
     ArrayReader,
     H5adMatrix,
-    list_obsm,
     make_unique,
     open_h5ad,
     open_memmap,
@@ -29,7 +28,6 @@ from taxarbor.sources._parquet import SUFFIXES, ParquetReader, open_parquet
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
 
-
 Source: TypeAlias = LocalSource | DaskSource
 
 
@@ -39,7 +37,7 @@ def open_source(
     format: str | None = None,
     embedding: Any = None,
 ) -> Source:
-    """Return the rows of a table as a source. Cells are not read.
+    """Return the rows of a table as a source, or raise InputError. Cells are not read.
 
     Parameters
     ----------
@@ -54,23 +52,11 @@ def open_source(
     embedding : array-like, path of a .npy file, str or reader, optional
         Vectors of the rows. A str names a column of X or an entry of ``obsm``, or is a path.
 
-    Raises
-    ------
-    FileFormatError, InputError
-        If a file is damaged or of another format, or a column is absent.
-    OSError
-        If a file cannot be opened.
-    ImportError
-        If the format needs a library that is not installed.
-
     Examples
     --------
-    >>> from taxarbor.sources import open_source
     >>> source = open_source([[0.0, 1.0], [2.0, 3.0]])
-    >>> source.n_rows, source.names, source.in_memory
-    (2, None, True)
-    >>> source.sample(10, seed=0).rows
-    array([0, 1])
+    >>> source.n_rows, source.names, source.sample(10, seed=0).rows
+    (2, None, array([0, 1]))
     """
     if isinstance(X, str | os.PathLike):
         source: Source = LocalSource(_open_path(X, columns, format))
@@ -146,9 +132,10 @@ def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
             if embedding in known:
                 return _open_vectors(X.obsm[embedding])
         elif isinstance(stored, H5adMatrix):
-            known = list_obsm(stored.file)
+            arrays = open_obsm(stored.file)
+            known = [*arrays]
             if embedding in known:
-                return ArrayReader(open_obsm(stored.file, embedding))
+                return ArrayReader(arrays[embedding])
         elif embedding in known:
             return embedding
         if not (embedding.endswith(".npy") and Path(embedding).is_file()):
@@ -177,6 +164,6 @@ def _open_vectors(embedding: Any) -> Memory:
     if array.dtype.kind not in "fiub" and not array.dtype.name.startswith("bfloat"):
         raise InputTypeError(f"must hold numbers, got {array.dtype}", "embedding")
     if array.ndim != 2 or not array.shape[1]:
-        expected = "must have the shape (n_rows, n_dimensions)"
-        raise InputError(f"{expected}, got {array.shape}", "embedding")
+        message = f"must have the shape (n_rows, n_dimensions), got {array.shape}"
+        raise InputError(message, "embedding")
     return Memory(array, len(array), array.shape[1], None)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
 from taxarbor.rows._structure import check_structure
 from taxarbor.sources._file_checks import as_texts, check_matrix, check_present, list_names
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
@@ -184,8 +184,8 @@ def _format_by_name(source: Source, request: Request) -> str | None:
         return None
     if extension in SPREADSHEETS:
         raise request.error("is a spreadsheet, which is not supported; save the sheet as csv")
-    message = f"has no extension of a supported format, one of {', '.join(READERS)}"
-    raise request.error(message, ("; choose one with", "format"))
+    problem = f"must be given for {request.name}, whose extension is none of these"
+    raise FileFormatError(f"{problem}: {', '.join(READERS)}", "format")
 
 
 def _format_by_content(stream: IO[bytes]) -> str:
