@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import narwhals as nw
 import numpy as np
@@ -24,8 +24,8 @@ from taxarbor._errors import named_by
 from taxarbor._frames import as_vectors, is_frame, take_rows
 from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._file_checks import Block
-from taxarbor.sources._matrices import ArrayReader
+from taxarbor.sources._file_checks import Block, block_ranges
+from taxarbor.sources._matrices import ArrayReader, as_native
 from taxarbor.sources._parquet import ParquetReader
 
 FRAME_ROWS = 100_000
@@ -74,10 +74,16 @@ class Memory:
     n_rows: int
     n_columns: int
     names: list[str] | None
-    in_memory: ClassVar[bool] = True
+    in_memory: bool = True
+    """False for a memory map, which is read by parts."""
 
-    def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        """Yield the table, or rows of a frame."""
+    def blocks(self) -> Iterator[Block]:
+        """Yield the table, or rows of a frame or a memory map."""
+        if not self.in_memory:
+            for first, last in block_ranges(self.n_rows, self.table[:1].nbytes):
+                rows = slice(first, last)
+                yield Block(None, rows, partial(as_native, self.table[rows]))
+            return
         step = FRAME_ROWS if is_frame(self.table) else max(self.n_rows, 1)
         for first in range(0, max(self.n_rows, 1), step):
             rows = slice(first, min(first + step, self.n_rows))
@@ -86,7 +92,8 @@ class Memory:
 
     def take(self, rows: IndexArray) -> Any:
         """Return some rows; the table itself for all."""
-        return self.table if len(rows) == self.n_rows else take_rows(self.table, rows)
+        taken = self.table if len(rows) == self.n_rows else take_rows(self.table, rows)
+        return taken if self.in_memory else as_native(taken)
 
 
 Reader: TypeAlias = Memory | ArrayReader | ParquetReader
@@ -137,7 +144,7 @@ class LocalSource:
         kept = [name for name in self.names or () if name in names]
         if not kept or not isinstance(self.reader, ParquetReader):
             return self
-        return replace(self, reader=self.reader.choose(kept))
+        return replace(self, reader=replace(self.reader, names=kept))
 
     def route(
         self,
@@ -148,18 +155,11 @@ class LocalSource:
     ) -> tuple[list[NDArray[Any]], Any]:
         """Return arrays over all rows, and a total, from one pass over the blocks.
 
-        Parameters
-        ----------
-        work : callable
-            ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It
-            returns a tuple of arrays with one entry for each, and a value that is added up with
-            ``+`` over all blocks, in a fixed order. The table is only valid during the call.
-            For Dask the work must be picklable.
-        dtypes : sequence of dtype
-            Of the arrays.
-        n_threads : int
-            Blocks of a file that are worked on at the same time; a table in memory is one
-            block, and Dask has its own workers.
+        ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It returns
+        a tuple of arrays with one entry for each, and a value that is added up with ``+`` over
+        all blocks, in their order; for Dask it must be picklable. The dtypes are those of the
+        arrays. So many threads work on blocks of a file at the same time; a table in memory is
+        one block, and Dask has its own workers.
         """
         arrays: list[NDArray[Any]] = []
         total: Any = None
@@ -190,7 +190,7 @@ class LocalSource:
 
     def _map(self, call: Callable[[Block], Any], n_threads: int) -> Iterator[tuple[Block, Any]]:
         """Yield each block and the result of the call, in order; few wait in memory."""
-        blocks = self.reader.blocks(use_threads=n_threads > 1)
+        blocks = self.reader.blocks()
         if n_threads == 1 or self.in_memory:
             yield from ((block, call(block)) for block in blocks)
             return
@@ -230,18 +230,9 @@ def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
 def draw_rows(
     n_rows: int, n: int, seed: int, weights: Array | None = None
 ) -> tuple[IndexArray, Array | None]:
-    """Return the row numbers of a sample, and what each row counts for.
+    """Return the row numbers of a sample of at most n rows, and what each row counts for.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows there are.
-    n : int
-        Rows to draw; all are taken if there are no more.
-    seed : int
-        Another seed draws other rows.
-    weights : array of shape (n_rows,), optional
-        How much each row counts, at least 0. Rows of weight 0 are never drawn.
+    All rows are taken if there are no more. Those of weight 0 are never drawn.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Matrices that are read in blocks of rows: npy files, memory maps and h5ad files.
+"""Matrices that are read in blocks of rows: npy and h5ad files.
 
 h5ad files are read with h5py by their documented layout: anndata would bring pandas and zarr
 along. https://anndata.readthedocs.io/en/stable/fileformat-prose.html
@@ -23,7 +23,6 @@ from taxarbor.sources._file_checks import (
     Block,
     File,
     as_texts,
-    base_name,
     block_ranges,
     check_matrix,
     find_columns,
@@ -54,7 +53,7 @@ class ArrayReader:
         """Return a reader of some columns of a matrix, of all if None."""
         if columns is None:
             return cls(stored, names)
-        chosen = np.array(find_columns(stored.name, columns, names), dtype=np.intp)
+        chosen = np.array(find_columns(stored.file.name, columns, names), dtype=np.intp)
         return cls(stored, [*columns], chosen)
 
     @property
@@ -65,9 +64,9 @@ class ArrayReader:
     def n_columns(self) -> int:
         return self.stored.shape[1] if self.chosen is None else len(self.chosen)
 
-    def blocks(self, *, use_threads: bool) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:
         for first, last in block_ranges(self.n_rows, self.stored.row_bytes):
-            title = f"{self.stored.name}, {row_range(first, last)}"
+            title = f"{self.stored.file.name}, {row_range(first, last)}"
             yield Block(title, slice(first, last), partial(self._read, first, last))
 
     def take(self, rows: IndexArray) -> Any:
@@ -84,11 +83,10 @@ class ArrayReader:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredArray:
-    """A memory map, or a view of one; of an npy file, of which no page is read through it."""
+    """An npy file, and a map of it through which no page is read."""
 
-    name: str
+    file: File
     array: NDArray[Any]
-    file: File | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,29 +99,24 @@ class StoredArray:
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Return rows in C order and the byte order of this machine."""
-        if self.file is None or not self.array.flags.c_contiguous:
-            return _as_native(self._map()[first:last])
-        n_cells = (last - first) * self.shape[1]
-        begin = self.array.offset + first * self.row_bytes  # type: ignore[attr-defined]
         with self.file.reading("npy"):
+            if not self.array.flags.c_contiguous:
+                return as_native(np.load(self.file.path, mmap_mode="r")[first:last])
+            n_cells = (last - first) * self.shape[1]
+            begin = self.array.offset + first * self.row_bytes  # type: ignore[attr-defined]
             cells = np.fromfile(self.file.path, self.array.dtype, n_cells, offset=begin)
-            return _as_native(cells.reshape(last - first, self.shape[1]))
+            return as_native(cells.reshape(last - first, self.shape[1]))
 
     def take(self, rows: IndexArray) -> NDArray[Any]:
         """Return some of the rows, by maps of which few pages stay in memory at a time."""
-        n_maps = 1 if self.file is None else 1 + self.array.nbytes // MAPPED_BYTES
-        parts = np.array_split(rows, n_maps)
-        return _as_native(np.concatenate([self._map()[part] for part in parts if len(part)]))
-
-    def _map(self) -> NDArray[Any]:
-        if self.file is None:
-            return self.array
-        self.file.check()
-        mapped: NDArray[Any] = np.load(self.file.path, mmap_mode="r", allow_pickle=False)
-        return mapped
+        parts = np.array_split(rows, 1 + self.array.nbytes // MAPPED_BYTES)
+        with self.file.reading("npy"):
+            maps = (np.load(self.file.path, mmap_mode="r")[part] for part in parts if len(part))
+            return as_native(np.concatenate([*maps]))
 
 
-def _as_native(X: NDArray[Any]) -> NDArray[Any]:
+def as_native(X: NDArray[Any]) -> NDArray[Any]:
+    """Return an array in C order and the byte order of this machine."""
     return np.ascontiguousarray(X, X.dtype.newbyteorder("="))
 
 
@@ -135,14 +128,7 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> StoredArr
         if not isinstance(mapped, np.memmap):
             raise ValueError("it holds more than one array")
         check_matrix(file.name, mapped.dtype, mapped.shape)
-    return StoredArray(file.name, mapped, file)
-
-
-def open_memmap(X: np.memmap[Any, Any]) -> StoredArray:
-    """Return a memory map, to be read in blocks."""
-    name = base_name(str(X.filename))
-    check_matrix(name, X.dtype, X.shape)
-    return StoredArray(name, X)
+    return StoredArray(file, mapped)
 
 
 # h5ad
@@ -159,10 +145,6 @@ class H5adMatrix:
     layout: str | None
     """``encoding-type`` of a sparse matrix."""
     key: str = "X"
-
-    @property
-    def name(self) -> str:
-        return self.file.name
 
     def read(self, first: int, last: int) -> Any:
         """Return rows as an array in C order or a CSR array; a CSC matrix is read whole."""

@@ -20,7 +20,6 @@ from taxarbor.sources._matrices import (
     H5adMatrix,
     make_unique,
     open_h5ad,
-    open_memmap,
     open_npy,
     open_obsm,
 )
@@ -78,7 +77,7 @@ def _open(X: Any) -> Source:
     if is_dask(X):
         return open_dask(X)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X.filename is not None:
-        return LocalSource(ArrayReader(open_memmap(X)))
+        return LocalSource(Memory(X, X.shape[0], X.shape[1], None, in_memory=False))
     if is_anndata(X):
         if X.isbacked:
             raise InputTypeError("is backed by a file; pass the path of the file", "X")

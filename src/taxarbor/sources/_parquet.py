@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, final
@@ -60,8 +60,8 @@ class ParquetReader:
     def n_columns(self) -> int:
         return len(self.names)
 
-    def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        for file, rows, start, batch in self._batches(use_threads=use_threads):
+    def blocks(self) -> Iterator[Block]:
+        for file, rows, start, batch in self._batches():
             title = f"{file.name}, {row_range(rows.start - start, rows.stop - start)}"
             yield Block(title, rows, partial(_load, file, batch))
 
@@ -78,17 +78,13 @@ class ParquetReader:
         frame.attrs[REQUESTED] = self.requested
         return frame
 
-    def choose(self, names: list[str]) -> "ParquetReader":
-        """Return a reader of some of the columns."""
-        return replace(self, names=names)
-
     def read_all(self) -> Any:
         """Return all rows as a table of Arrow."""
         import pyarrow as pa
 
         return pa.Table.from_batches([batch for *_, batch in self._batches()])
 
-    def _batches(self, *, use_threads: bool = True) -> Iterator[tuple[File, slice, int, Any]]:
+    def _batches(self) -> Iterator[tuple[File, slice, int, Any]]:
         """Yield record batches of each file, with their rows and the first row of the file.
 
         A scanner of a dataset would hold a whole row group in memory, which may be the file.
@@ -109,7 +105,6 @@ class ParquetReader:
                 for batch in content.iter_batches(
                     count_block_rows(row_bytes),
                     columns=self.names,
-                    use_threads=use_threads,
                 ):
                     batch.validate(full=True)  # text that is not UTF-8, codes without values
                     rows = slice(stop, stop + len(batch))

@@ -218,7 +218,7 @@ def read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
     names = reader.files[0].schema.names
     check_present(request.name, request.text_columns, names)
     index = next((name for name in names if INDEX.fullmatch(name)), None)
-    table = reader.choose(names).read_all()
+    table = replace(reader, names=names).read_all()
     as_text = {*request.text_columns} | ({index} if index is not None else set())
     texts = {name: as_texts(table.column(name).to_pylist()) for name in as_text}
     with request.reading("parquet"):
