@@ -65,18 +65,16 @@ def test_all_rows_as_sample(source):
     assert found.weights is None
 
 
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_same_routing(source, n_threads):
-    (totals, cells), total = source.route(sums, DTYPES, n_threads=n_threads)
+def test_same_routing(source):
+    (totals, cells), total = source.route(sums, DTYPES)
     np.testing.assert_array_equal(totals, X.sum(axis=1))
     np.testing.assert_array_equal(cells, X[:, 1])
     np.testing.assert_allclose(total[:-1], X.sum(axis=0))
     assert total[-1] >= len(X)
 
 
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_apply(source, n_threads):
-    found = source.apply(double, np.float64, n_threads=n_threads)
+def test_apply(source):
+    found = source.apply(double, np.float64)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, 2 * X[:, 0])
     np.testing.assert_array_equal(source.apply(pair, np.float32, 2), X[:, :2])
@@ -181,7 +179,7 @@ def test_errors_of_the_work_name_the_block(places):
     with pytest.raises(InputError, match=r"c\.npy, rows 0 to"):
         open_source(places["npy"]).apply(refuse, float)
     with pytest.raises(InputError, match=r"one\.parquet, rows 0 to"):
-        open_source(places["parquet"]).apply(refuse, float, n_threads=2)
+        open_source(places["parquet"]).apply(refuse, float)
 
 
 @pytest.mark.parametrize("bad", [5, None, object()])
@@ -225,7 +223,7 @@ def test_damaged_pages_of_parquet(tmp_path):
     with pytest.raises(FileFormatError, match=r"one\.parquet"):
         source.sample(100, 0)
     with pytest.raises(FileFormatError, match=r"one\.parquet"):
-        source.route(sums, DTYPES, n_threads=2)
+        source.route(sums, DTYPES)
 
 
 @pytest.mark.parametrize("name", ["c.npy", "one.parquet", "csr.h5ad"])

@@ -202,9 +202,8 @@ def route_source(
     unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
     work = RouteBlock(drop_rows(taxonomy), scorer, units, n_threads)
-    (labels, scores), sizes = select_columns(source, taxonomy).route(
-        work, (np.intp, np.float64), n_threads=n_threads
-    )
+    selected = select_columns(source, taxonomy)
+    (labels, scores), sizes = selected.route(work, (np.intp, np.float64))
     if source.in_memory:
         return regroup(taxonomy, labels, weights), labels, scores
     taxonomy = resize(taxonomy, sizes[0, 1:], int(sizes[0, 0]))

@@ -76,11 +76,7 @@ class DaskSource:
         return self
 
     def route(
-        self,
-        work: Callable[[Any, slice], Any],
-        dtypes: Sequence[DTypeLike],
-        *,
-        n_threads: int = 1,
+        self, work: Callable[[Any, slice], Any], dtypes: Sequence[DTypeLike]
     ) -> tuple[list[Any], Any]:
         """Return lazy arrays, whose blocks are kept by the scheduler, and the total."""
         import dask
@@ -98,12 +94,7 @@ class DaskSource:
         return arrays, reduce(add, totals)
 
     def apply(
-        self,
-        work: Callable[[Any], Any],
-        dtype: DTypeLike,
-        n_columns: int | None = None,
-        *,
-        n_threads: int = 1,
+        self, work: Callable[[Any], Any], dtype: DTypeLike, n_columns: int | None = None
     ) -> Any:
         """Return a lazy array; its chunks are known where those of X are."""
         import dask.array as da

@@ -4,11 +4,11 @@ import difflib
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -22,17 +22,12 @@ REQUESTED = "taxarbor requested"
 """Key of pandas' ``attrs`` for the columns that were requested by name."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """Consecutive rows, read when ``load`` is called, in any thread.
-
-    The result is valid until the same thread loads another block.
-    """
+class Block(NamedTuple):
+    """Consecutive rows, their numbers, and a title for messages if they are of a file."""
 
     title: str | None
     rows: slice
-    load: Callable[[], Any]
+    table: Any
 
 
 @final

@@ -8,11 +8,8 @@ the hash as a fraction (Efraimidis and Spirakis 2006). Given tau, the (n + 1)-th
 i is drawn with probability ``1 - exp(-w_i tau)``; a sampled row counts for its weight over it.
 """
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeAlias, final
 
 import narwhals as nw
@@ -82,13 +79,13 @@ class Memory:
         if not self.in_memory:
             for first, last in block_ranges(self.n_rows, self.table[:1].nbytes):
                 rows = slice(first, last)
-                yield Block(None, rows, partial(as_native, self.table[rows]))
+                yield Block(None, rows, as_native(self.table[rows]))
             return
         step = FRAME_ROWS if is_frame(self.table) else max(self.n_rows, 1)
         for first in range(0, max(self.n_rows, 1), step):
             rows = slice(first, min(first + step, self.n_rows))
             part = self.table if step >= self.n_rows else take_rows(self.table, rows)
-            yield Block(None, rows, lambda part=part: part)  # type: ignore[misc]
+            yield Block(None, rows, part)
 
     def take(self, rows: IndexArray) -> Any:
         """Return some rows; the table itself for all."""
@@ -147,71 +144,37 @@ class LocalSource:
         return replace(self, reader=replace(self.reader, names=kept))
 
     def route(
-        self,
-        work: Callable[[Any, slice], Any],
-        dtypes: Sequence[DTypeLike],
-        *,
-        n_threads: int = 1,
+        self, work: Callable[[Any, slice], Any], dtypes: Sequence[DTypeLike]
     ) -> tuple[list[NDArray[Any]], Any]:
         """Return arrays over all rows, and a total, from one pass over the blocks.
 
         ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It returns
         a tuple of arrays with one entry for each, and a value that is added up with ``+`` over
         all blocks, in their order; for Dask it must be picklable. The dtypes are those of the
-        arrays. So many threads work on blocks of a file at the same time; a table in memory is
-        one block, and Dask has its own workers.
+        arrays.
         """
         arrays: list[NDArray[Any]] = []
         total: Any = None
-        for block, (parts, small) in self._map(partial(_route, work), n_threads):
+        for title, rows, table in self.reader.blocks():
+            with named_by(title):
+                parts, small = work(table, rows)
             typed = [np.asarray(part, t) for part, t in zip(parts, dtypes, strict=True)]
-            if block.rows == slice(0, self.n_rows):
+            if rows == slice(0, self.n_rows):
                 return typed, small
             arrays = arrays or [np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in typed]
             for array, part in zip(arrays, typed, strict=True):
-                array[block.rows] = part
+                array[rows] = part
             total = small if total is None else total + small
         return arrays, total
 
     def apply(
-        self,
-        work: Callable[[Any], Any],
-        dtype: DTypeLike,
-        n_columns: int | None = None,
-        *,
-        n_threads: int = 1,
+        self, work: Callable[[Any], Any], dtype: DTypeLike, n_columns: int | None = None
     ) -> NDArray[Any]:
         """Return the arrays ``work(table)`` of all blocks as one, with one dimension.
 
         Or with ``n_columns`` columns if given, which Dask needs to know.
         """
-        (found,), _ = self.route(lambda X, rows: ((work(X),), 0), (dtype,), n_threads=n_threads)
-        return found
-
-    def _map(self, call: Callable[[Block], Any], n_threads: int) -> Iterator[tuple[Block, Any]]:
-        """Yield each block and the result of the call, in order; few wait in memory."""
-        blocks = self.reader.blocks()
-        if n_threads == 1 or self.in_memory:
-            yield from ((block, call(block)) for block in blocks)
-            return
-        waiting: deque[tuple[Block, Future[Any]]] = deque()
-        pool = ThreadPoolExecutor(n_threads)
-        try:
-            for block in blocks:
-                waiting.append((block, pool.submit(call, block)))
-                if len(waiting) > n_threads + 1:
-                    first, future = waiting.popleft()
-                    yield first, future.result()
-            for first, future in waiting:
-                yield first, future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _route(work: Callable[[Any, slice], Any], block: Block) -> Any:
-    table = block.load()
-    with named_by(block.title):
-        return work(table, block.rows)
+        return self.route(lambda table, rows: ((work(table),), 0), (dtype,))[0][0]
 
 
 def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:

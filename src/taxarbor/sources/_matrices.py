@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -67,7 +66,7 @@ class ArrayReader:
     def blocks(self) -> Iterator[Block]:
         for first, last in block_ranges(self.n_rows, self.stored.row_bytes):
             title = f"{self.stored.file.name}, {row_range(first, last)}"
-            yield Block(title, slice(first, last), partial(self._read, first, last))
+            yield Block(title, slice(first, last), self._read(first, last))
 
     def take(self, rows: IndexArray) -> Any:
         if len(rows) == self.n_rows:

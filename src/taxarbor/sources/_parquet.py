@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, final
 
@@ -61,9 +60,13 @@ class ParquetReader:
         return len(self.names)
 
     def blocks(self) -> Iterator[Block]:
+        import pyarrow as pa
+
         for file, rows, start, batch in self._batches():
             title = f"{file.name}, {row_range(rows.start - start, rows.stop - start)}"
-            yield Block(title, rows, partial(_load, file, batch))
+            with file.reading("parquet"):
+                frame = to_pandas(pa.Table.from_batches([batch]))
+            yield Block(title, rows, frame)
 
     def take(self, rows: IndexArray) -> Any:
         """Return some rows as one frame."""
@@ -93,6 +96,7 @@ class ParquetReader:
 
         schema = self.files[0].schema
         row_bytes = sum(_estimate_width(schema.field(name).type) for name in self.names)
+        n_rows = count_block_rows(row_bytes)
         buffer = BUFFER_BYTES // len(self.names)
         last = 0
         for one in self.files:
@@ -102,10 +106,7 @@ class ParquetReader:
                 one.file.reading("parquet"),
                 pq.ParquetFile(one.file.path, buffer_size=buffer, pre_buffer=False) as content,
             ):
-                for batch in content.iter_batches(
-                    count_block_rows(row_bytes),
-                    columns=self.names,
-                ):
+                for batch in content.iter_batches(n_rows, columns=self.names):
                     batch.validate(full=True)  # text that is not UTF-8, codes without values
                     rows = slice(stop, stop + len(batch))
                     stop = rows.stop
@@ -115,13 +116,6 @@ class ParquetReader:
                         yield one.file, rows, first, batch.select(self.names)
                 if stop != last:
                     raise ValueError(f"it declares {one.n_rows:,} rows and has another number")
-
-
-def _load(file: File, batch: Any) -> Any:
-    import pyarrow as pa
-
-    with file.reading("parquet"):
-        return to_pandas(pa.Table.from_batches([batch]))
 
 
 def to_pandas(table: Any) -> Any:
