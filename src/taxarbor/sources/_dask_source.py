@@ -5,9 +5,10 @@ Tasks are pure functions of a partition, so Dask's retries make up for a lost wo
 """
 
 import pickle
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
+from itertools import pairwise
 from operator import add, attrgetter
 from typing import Any, ClassVar, final
 
@@ -45,8 +46,8 @@ class DaskSource:
             import dask
 
             some = self.X if self.names is None else self.X[self.X.columns[:1]]
-            shapes = dask.compute(*(_delay(attrgetter("shape"))(part) for part in _split(some)))
-            sizes = [shape[0] for shape in shapes]
+            find_shape = dask.delayed(attrgetter("shape"))
+            sizes = [n for n, *_ in dask.compute(*map(find_shape, _split(some)))]
         bounds = np.cumsum([0, *sizes], dtype=np.intp)
         if not bounds[-1]:
             raise InputError("has no rows; all of its partitions are empty", "X")
@@ -62,13 +63,20 @@ class DaskSource:
         """Number of columns."""
         return int(self.X.shape[1])
 
+    @property
+    def slices(self) -> dict[int, slice]:
+        """The rows of each partition that has any, by its number."""
+        pairs = enumerate(pairwise(self.bounds.tolist()))
+        return {number: slice(*pair) for number, pair in pairs if pair[0] < pair[1]}
+
     def sample(self, n: int, seed: int, weights: Array | None = None) -> Sample:
         """Return the n rows with the lowest keys."""
         import dask
 
         rows, counts = draw_rows(self.n_rows, n, seed, weights)
-        sampled = np.flatnonzero(np.diff(np.searchsorted(rows, self.bounds)))
-        tables = dask.compute(*self._map(partial(_take, rows), sampled))
+        n_drawn = np.diff(np.searchsorted(rows, self.bounds))
+        slices = {k: some for k, some in self.slices.items() if n_drawn[k]}
+        tables = dask.compute(*self._map(partial(_take, rows), slices))
         return add_vectors(Sample(_stack(tables), rows, counts, self.n_rows), self.embedding)
 
     def keep(self, names: Collection[str]) -> "DaskSource":
@@ -82,13 +90,12 @@ class DaskSource:
         import dask
         import dask.array as da
 
-        sizes = np.diff(self.bounds)
-        numbers = np.flatnonzero(sizes)
-        results = dask.persist(*self._map(partial(_route, work), numbers))
+        results = dask.persist(*self._map(partial(_route, work), self.slices))
         totals = dask.compute(*(result[0] for result in results))
+        sizes = [rows.stop - rows.start for rows in self.slices.values()]
         arrays = []
         for j, dtype in enumerate(dtypes, start=1):
-            pairs = zip(results, sizes[numbers].tolist(), strict=True)
+            pairs = zip(results, sizes, strict=True)
             blocks = [da.from_delayed(result[j], (size,), dtype) for result, size in pairs]
             arrays.append(da.concatenate(blocks))
         return arrays, reduce(add, totals)
@@ -100,30 +107,23 @@ class DaskSource:
         import dask.array as da
 
         width = () if n_columns is None else (n_columns,)
-        results = self._map(partial(_apply, work, np.empty((0, *width), dtype)))
-        sizes = self.X.chunks[0] if self.names is None else [np.nan] * len(results)
-        blocks = [
-            da.from_delayed(result, (size, *width), dtype)
-            for result, size in zip(results, sizes, strict=True)
-        ]
+        n_blocks = self.X.npartitions
+        sizes = self.X.chunks[0] if self.names is None else [np.nan] * n_blocks
+        call = partial(_apply, work, np.empty((0, *width), dtype))
+        pairs = zip(self._map(call, dict.fromkeys(range(n_blocks))), sizes, strict=True)
+        blocks = [da.from_delayed(result, (size, *width), dtype) for result, size in pairs]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
     def _map(
-        self, work: Callable[[Any, slice], Any], numbers: Iterable[int] | None = None
+        self, work: Callable[[Any, slice], Any], slices: Mapping[int, slice | None]
     ) -> list[Any]:
-        """Return a task for each partition, or for those of the numbers.
+        """Return a task for each partition in a mapping to its rows, None if not counted."""
+        from dask import delayed
 
-        Without numbers, the rows are not counted, and the work gets none.
-        """
-        expected = _count_columns(self.n_columns) if self.names is None else self.names
-        shared = _delay(_Packed((work, expected)), traverse=False)
+        expected = self.names or [f"{self.n_columns} columns"]
+        shared = delayed(_Packed((work, expected)), traverse=False)
         parts = _split(self.X)
-        if numbers is None:
-            return [_delay(_run)(part, k, None, shared) for k, part in enumerate(parts)]
-        return [
-            _delay(_run)(parts[k], int(k), self.bounds[k : k + 2].tolist(), shared)
-            for k in numbers
-        ]
+        return [delayed(_run)(parts[k], k, rows, shared) for k, rows in slices.items()]
 
 
 def open_dask(X: Any) -> DaskSource:
@@ -163,12 +163,6 @@ def _split(X: Any) -> list[Any]:
     return list(X.to_delayed().ravel())
 
 
-def _delay(call: Any, *, traverse: bool = True) -> Any:
-    from dask.delayed import delayed
-
-    return delayed(call, pure=False, traverse=traverse)
-
-
 @final
 class _Packed:
     """A value that travels as one piece.
@@ -189,29 +183,24 @@ def _unpack(data: bytes) -> _Packed:
     return _Packed(pickle.loads(data))
 
 
-def _run(part: Any, number: int, bounds: Sequence[int] | None, shared: _Packed) -> Any:
+def _run(part: Any, number: int, rows: slice | None, shared: _Packed) -> Any:
     """Return the result of the work on a partition, or raise InputError that names it."""
     work, expected = shared.value
     if is_frame(part):
         title, columns = f"partition {number} of X", [str(name) for name in part.columns]
     else:
-        title, columns = f"block {number} of X", _count_columns(part.shape[-1])
+        title, columns = f"block {number} of X", [f"{part.shape[-1]} columns"]
         is_sparse = sparse.issparse(part)  # a copy is aligned, as kernels need it
         part = sparse.csr_array(part, copy=True) if is_sparse else np.require(part, None, "A")
     if columns != expected:
         given, known = some(columns, MAX_NAMED), some(expected, MAX_NAMED)
         raise InputError(f"{title} has {given}, but X says {known}")
-    n_rows, first = part.shape[0], 0 if bounds is None else bounds[0]
-    if bounds is not None and n_rows != bounds[1] - first:
-        message = f"{title} has {n_rows:,} rows, but X says {bounds[1] - first:,}"
+    rows = rows or slice(0, part.shape[0])
+    if part.shape[0] != rows.stop - rows.start:
+        message = f"{title} has {part.shape[0]:,} rows, but X says {rows.stop - rows.start:,}"
         raise InputError(f"{message}; X.compute_chunk_sizes() may help")
     with named_by(title):
-        return work(part, slice(first, first + n_rows))
-
-
-def _count_columns(n_columns: int) -> list[str]:
-    """Return what stands for the names of columns where there are none."""
-    return [f"{n_columns} columns"]
+        return work(part, rows)
 
 
 def _take(sampled: IndexArray, table: Any, rows: slice) -> Any:
