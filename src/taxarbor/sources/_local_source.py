@@ -21,8 +21,8 @@ from taxarbor._errors import named_by
 from taxarbor._frames import as_vectors, is_frame, take_rows
 from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._file_checks import Block, block_ranges
-from taxarbor.sources._matrices import ArrayReader, as_native
+from taxarbor.sources._file_checks import Block, count_block_rows
+from taxarbor.sources._matrices import H5adReader, NpyReader, as_native
 from taxarbor.sources._parquet import ParquetReader
 
 FRAME_ROWS = 100_000
@@ -76,16 +76,13 @@ class Memory:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the table, or rows of a frame or a memory map."""
-        if not self.in_memory:
-            for first, last in block_ranges(self.n_rows, self.table[:1].nbytes):
-                rows = slice(first, last)
-                yield Block(None, rows, as_native(self.table[rows]))
-            return
         step = FRAME_ROWS if is_frame(self.table) else max(self.n_rows, 1)
+        if not self.in_memory:
+            step = count_block_rows(self.table[:1].nbytes)
         for first in range(0, max(self.n_rows, 1), step):
             rows = slice(first, min(first + step, self.n_rows))
             part = self.table if step >= self.n_rows else take_rows(self.table, rows)
-            yield Block(None, rows, part)
+            yield Block(None, rows, part if self.in_memory else as_native(part))
 
     def take(self, rows: IndexArray) -> Any:
         """Return some rows; the table itself for all."""
@@ -93,7 +90,7 @@ class Memory:
         return taken if self.in_memory else as_native(taken)
 
 
-Reader: TypeAlias = Memory | ArrayReader | ParquetReader
+Reader: TypeAlias = Memory | NpyReader | H5adReader | ParquetReader
 """Yields all rows in blocks, in their order, and takes some of them."""
 
 
@@ -227,18 +224,16 @@ def _lowest(
     n_rows: int, n: int, seed: int, weights: Array | None
 ) -> tuple[IndexArray, NDArray[Any]]:
     """Return the n rows with the lowest keys, by key, and these keys."""
-    rows = np.empty(0, dtype=np.intp)
-    hashes = np.empty(0, dtype=np.uint64)
+    rows, hashes = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.uint64)
     keys: NDArray[Any] = np.empty(0, dtype=np.float64 if weights is not None else np.uint64)
-    low: Any
-    bound: Any = None
+    bound: Any = np.inf
     for first in range(0, n_rows, HASHED_ROWS):
         numbers = np.arange(first, min(first + HASHED_ROWS, n_rows))
         if weights is not None:
             numbers = numbers[weights[numbers] > 0]
         new_hashes: NDArray[Any] = native.hashes(seed, numbers)
         new = new_hashes if weights is None else _exponential(new_hashes, weights[numbers])
-        low = slice(None) if bound is None else np.flatnonzero(new <= bound)
+        low = np.flatnonzero(new <= bound)
         rows = np.append(rows, numbers[low])
         hashes, keys = np.append(hashes, new_hashes[low]), np.append(keys, new[low])
         if len(rows) >= 2 * n or first + HASHED_ROWS >= n_rows:

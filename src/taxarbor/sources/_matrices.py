@@ -34,80 +34,41 @@ MAPPED_BYTES = 1 << 28
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class ArrayReader:
-    """Blocks of a matrix, with all or with chosen columns."""
-
-    stored: "StoredArray | H5adMatrix"
-    names: list[str] | None = None
-    chosen: IndexArray | None = None
-    in_memory: ClassVar[bool] = False
-
-    @classmethod
-    def open(
-        cls,
-        stored: "StoredArray | H5adMatrix",
-        names: list[str] | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> "ArrayReader":
-        """Return a reader of some columns of a matrix, of all if None."""
-        if columns is None:
-            return cls(stored, names)
-        chosen = np.array(find_columns(stored.file.name, columns, names), dtype=np.intp)
-        return cls(stored, [*columns], chosen)
-
-    @property
-    def n_rows(self) -> int:
-        return self.stored.shape[0]
-
-    @property
-    def n_columns(self) -> int:
-        return self.stored.shape[1] if self.chosen is None else len(self.chosen)
-
-    def blocks(self) -> Iterator[Block]:
-        for first, last in block_ranges(self.n_rows, self.stored.row_bytes):
-            title = f"{self.stored.file.name}, {row_range(first, last)}"
-            yield Block(title, slice(first, last), self._read(first, last))
-
-    def take(self, rows: IndexArray) -> Any:
-        if len(rows) == self.n_rows:
-            return self._read(0, self.n_rows)
-        taken = self.stored.take(rows)
-        return taken if self.chosen is None else taken[:, self.chosen]
-
-    def _read(self, first: int, last: int) -> Any:
-        block = self.stored.read(first, last)
-        return block if self.chosen is None else block[:, self.chosen]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredArray:
+class NpyReader:
     """An npy file, and a map of it through which no page is read."""
 
     file: File
     array: NDArray[Any]
+    names: ClassVar[None] = None
+    in_memory: ClassVar[bool] = False
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
-        return self.array.shape[0], self.array.shape[1]
+    def n_rows(self) -> int:
+        return len(self.array)
 
     @property
-    def row_bytes(self) -> int:
-        return self.shape[1] * self.array.dtype.itemsize
+    def n_columns(self) -> int:
+        return int(self.array.shape[1])
+
+    def blocks(self) -> Iterator[Block]:
+        for first, last in block_ranges(self.n_rows, self.array[:1].nbytes):
+            title = f"{self.file.name}, {row_range(first, last)}"
+            yield Block(title, slice(first, last), self.read(first, last))
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Return rows in C order and the byte order of this machine."""
         with self.file.reading("npy"):
             if not self.array.flags.c_contiguous:
                 return as_native(np.load(self.file.path, mmap_mode="r")[first:last])
-            n_cells = (last - first) * self.shape[1]
-            begin = self.array.offset + first * self.row_bytes  # type: ignore[attr-defined]
+            begin = self.array.offset + first * self.array[:1].nbytes  # type: ignore[attr-defined]
+            n_cells = (last - first) * self.n_columns
             cells = np.fromfile(self.file.path, self.array.dtype, n_cells, offset=begin)
-            return as_native(cells.reshape(last - first, self.shape[1]))
+            return as_native(cells.reshape(last - first, self.n_columns))
 
     def take(self, rows: IndexArray) -> NDArray[Any]:
         """Return some of the rows, by maps of which few pages stay in memory at a time."""
+        if len(rows) == self.n_rows:
+            return self.read(0, self.n_rows)
         parts = np.array_split(rows, 1 + self.array.nbytes // MAPPED_BYTES)
         with self.file.reading("npy"):
             maps = (np.load(self.file.path, mmap_mode="r")[part] for part in parts if len(part))
@@ -119,15 +80,15 @@ def as_native(X: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(X, X.dtype.newbyteorder("="))
 
 
-def open_npy(path: str | os.PathLike[str], name: str | None = None) -> StoredArray:
-    """Return the array in an npy file, in C or Fortran order."""
+def open_npy(path: str | os.PathLike[str], name: str | None = None) -> NpyReader:
+    """Return a reader of the array in an npy file, in C or Fortran order."""
     file = File.open(path, name)
     with file.reading("npy"):
         mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
         if not isinstance(mapped, np.memmap):
             raise ValueError("it holds more than one array")
         check_matrix(file.name, mapped.dtype, mapped.shape)
-    return StoredArray(file, mapped)
+    return NpyReader(file, mapped)
 
 
 # h5ad
@@ -135,7 +96,7 @@ def open_npy(path: str | os.PathLike[str], name: str | None = None) -> StoredArr
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class H5adMatrix:
+class H5adReader:
     """``X`` of an h5ad file, an array or a CSR or CSC matrix, or an array of ``obsm``."""
 
     file: File
@@ -144,38 +105,64 @@ class H5adMatrix:
     layout: str | None
     """``encoding-type`` of a sparse matrix."""
     key: str = "X"
+    names: list[str] | None = None
+    chosen: list[int] | None = None
+    """The columns to read."""
+    in_memory: ClassVar[bool] = False
+
+    @property
+    def n_rows(self) -> int:
+        return self.shape[0]
+
+    @property
+    def n_columns(self) -> int:
+        return self.shape[1] if self.chosen is None else len(self.chosen)
+
+    def blocks(self) -> Iterator[Block]:
+        for first, last in block_ranges(self.n_rows, self.row_bytes):
+            title = f"{self.file.name}, {row_range(first, last)}"
+            yield Block(title, slice(first, last), self.read(first, last))
 
     def read(self, first: int, last: int) -> Any:
-        """Return rows as an array in C order or a CSR array; a CSC matrix is read whole."""
+        """Return rows as an array in C order or a CSR array."""
         with open_group(self.file) as group:
-            X = group[self.key]
-            if self.layout is None:
-                return np.ascontiguousarray(X[first:last])
-            if self.layout == "csc_matrix":
-                parts = (X["data"][()], X["indices"][()], X["indptr"][()])
-                columns: Any = sparse.csc_array(parts, shape=self.shape)
-                check_structure(columns)
-                return columns.tocsr()[first:last]
-            ends = X["indptr"][first : last + 1]
-            begin, end = int(ends[0]), int(ends[-1])
-            parts = (X["data"][begin:end], X["indices"][begin:end], ends - begin)
-            rows: Any = sparse.csr_array(parts, shape=(last - first, self.shape[1]))
-            check_structure(rows)
+            X = self._read(group[self.key], first, last)
+        return X if self.chosen is None else X[:, self.chosen]
+
+    def _read(self, X: Any, first: int, last: int) -> Any:
+        if self.layout is None:
+            return np.ascontiguousarray(X[first:last])
+        if self.layout == "csc_matrix":  # is read whole
+            parts = (X["data"][()], X["indices"][()], X["indptr"][()])
+            columns: Any = sparse.csc_array(parts, shape=self.shape)
+            check_structure(columns)
+            return columns.tocsr()[first:last]
+        ends = X["indptr"][first : last + 1]
+        begin, end = int(ends[0]), int(ends[-1])
+        parts = (X["data"][begin:end], X["indices"][begin:end], ends - begin)
+        rows: Any = sparse.csr_array(parts, shape=(last - first, self.shape[1]))
+        check_structure(rows)
         return rows
 
     def take(self, rows: IndexArray) -> Any:
+        if len(rows) == self.n_rows:
+            return self.read(0, self.n_rows)
         parts = []
-        for first, last in block_ranges(self.shape[0], self.row_bytes):
-            inside = rows[slice(*np.searchsorted(rows, (first, last)))] - first
+        for _, block, table in self.blocks():
+            inside = rows[slice(*np.searchsorted(rows, (block.start, block.stop)))]
             if len(inside):
-                parts.append(self.read(first, last)[inside])
+                parts.append(table[inside - block.start])
         return np.concatenate(parts) if self.layout is None else sparse.vstack(parts, "csr")
 
 
 def open_h5ad(
-    path: str | os.PathLike[str], name: str | None = None, *, in_blocks: bool = True
-) -> tuple[H5adMatrix, list[str]]:
-    """Return ``X`` of an h5ad file, and the names of its columns, in the index of ``var``."""
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    name: str | None = None,
+    *,
+    in_blocks: bool = True,
+) -> H5adReader:
+    """Return a reader of ``X`` of an h5ad file, whose columns are named by ``var``."""
     file = File.open(path, name)
     with open_group(file) as group:
         var = get_frame(file, group, "var")
@@ -197,14 +184,16 @@ def open_h5ad(
     check_matrix(file.name, dtype, shape)
     if len(names) != shape[1]:
         raise file.error(f"names {len(names):,} columns and has {shape[1]:,}")
-    return H5adMatrix(file, shape, row_bytes, layout), names
+    chosen = None if columns is None else find_columns(file.name, columns, names)
+    names = names if columns is None else [*columns]
+    return H5adReader(file, shape, row_bytes, layout, names=names, chosen=chosen)
 
 
-def open_obsm(file: File) -> dict[str, H5adMatrix]:
-    """Return the matrices of numbers in ``obsm``, by name."""
+def open_obsm(file: File) -> dict[str, H5adReader]:
+    """Return readers of the matrices of numbers in ``obsm``, by name."""
     with open_group(file) as group:
         return {
-            name: H5adMatrix(file, array.shape, float(array[:1].nbytes), None, f"obsm/{name}")
+            name: H5adReader(file, array.shape, float(array[:1].nbytes), None, f"obsm/{name}")
             for name, array in group.get("obsm", {}).items()
             if not _is_group(array) and array.ndim == 2 and array.dtype.kind in "fiub"
         }

@@ -13,11 +13,11 @@ from scipy.sparse import issparse
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
 from taxarbor._frames import as_frame, as_vectors, column_names, is_anndata, is_dask
 from taxarbor.sources._dask_source import DaskSource, open_dask
-from taxarbor.sources._file_checks import base_name, list_names
+from taxarbor.sources._file_checks import base_name, find_columns, list_names
 from taxarbor.sources._local_source import LocalSource, Memory, Reader
 from taxarbor.sources._matrices import (
-    ArrayReader,
-    H5adMatrix,
+    H5adReader,
+    NpyReader,
     make_unique,
     open_h5ad,
     open_npy,
@@ -113,9 +113,11 @@ def _open_path(
     if Path(path).is_dir():
         raise InputError(f"{name} is a folder; give a file in it")
     if format == "npy":
-        return ArrayReader.open(open_npy(path), None, columns)
+        if columns is not None:
+            find_columns(name, columns, None)
+        return open_npy(path)
     if format == "h5ad":
-        return ArrayReader.open(*open_h5ad(path), columns)
+        return open_h5ad(path, columns)
     expected = "expected .npy, .parquet or .h5ad, or a folder of Parquet files"
     raise InputError(f"{name} cannot be read in blocks; {expected}")
 
@@ -124,17 +126,16 @@ def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
     """Return the column that holds the vectors of a source's rows, or a reader of them."""
     if isinstance(embedding, str):
         reader = source.reader if isinstance(source, LocalSource) else None
-        stored = reader.stored if isinstance(reader, ArrayReader) else None
         known = source.names or []
         if is_anndata(X):
             known = [*X.obsm]
             if embedding in known:
                 return _open_vectors(X.obsm[embedding])
-        elif isinstance(stored, H5adMatrix):
-            arrays = open_obsm(stored.file)
+        elif isinstance(reader, H5adReader):
+            arrays = open_obsm(reader.file)
             known = [*arrays]
             if embedding in known:
-                return ArrayReader(arrays[embedding])
+                return arrays[embedding]
         elif embedding in known:
             return embedding
         if not (embedding.endswith(".npy") and Path(embedding).is_file()):
@@ -142,8 +143,8 @@ def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
             remedy = f"name one of {list_names(known)}" if known else "pass an array"
             raise InputError(f"{problem}; {remedy}", "embedding")
     if isinstance(embedding, str | os.PathLike):
-        return ArrayReader(open_npy(embedding))
-    if isinstance(embedding, Memory | ArrayReader | ParquetReader):
+        return open_npy(embedding)
+    if isinstance(embedding, Memory | NpyReader | H5adReader | ParquetReader):
         return embedding
     return _open_vectors(embedding)
 

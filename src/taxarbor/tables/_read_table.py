@@ -230,14 +230,14 @@ def read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
 
 def read_npy(path: str | os.PathLike[str], request: Request) -> Table:
     """Return the table in an npy file: one array with two axes."""
-    stored = open_npy(path, request.name)
-    return _make_unnamed(request, stored.read(0, stored.shape[0]))
+    reader = open_npy(path, request.name)
+    return _make_unnamed(request, reader.read(0, reader.n_rows))
 
 
 def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
     """Return the table in an h5ad file: ``X``, with the names in ``obs`` and ``var``."""
-    matrix, names = open_h5ad(path, request.name, in_blocks=False)
-    n_rows = matrix.shape[0]
+    matrix = open_h5ad(path, name=request.name, in_blocks=False)
+    n_rows = matrix.n_rows
     with open_group(matrix.file) as group:
         obs = get_frame(matrix.file, group, "obs")
         index = obs.attrs["_index"]
@@ -253,7 +253,7 @@ def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
                 f"has {counted(n_rows, 'row')}, and {len(values):,} in {where!r}"
             )
     return replace(
-        make_table(request, matrix.read(0, n_rows), names),
+        make_table(request, matrix.read(0, n_rows), matrix.names),
         row_names=texts[request.id_column or index],
         labels=as_labels(texts.get(request.label_column or "")),
         id_column=request.id_column,
