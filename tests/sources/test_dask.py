@@ -193,12 +193,6 @@ def refuse(table, rows=None):
     raise InputError("is bad")
 
 
-def test_threads():
-    with dask.config.set(scheduler="threads"):
-        source = open_source(da.from_array(X, chunks=(100, 4)))
-        np.testing.assert_array_equal(source.route(sums, DTYPES)[0][0].compute(), X.sum(axis=1))
-
-
 @contextmanager
 def workers(place, n_workers=2, **options):
     """Start workers in processes of their own."""

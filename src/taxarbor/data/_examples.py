@@ -156,10 +156,8 @@ def make_planted_tree(
 def _directions(n_children: int, n_features: int) -> Array:
     """Return unit vectors that are far from each other: the corners of a regular polygon."""
     if n_children > 2 and n_features < 2:
-        raise InputError(
-            f"{n_children} children cannot be told apart by one feature without an offset; "
-            "n_features_per_level must be at least 2"
-        )
+        message = "must be at least 2 for more than two children, got 1"
+        raise InputError(message, "n_features_per_level")
     if n_children == 2:
         return np.outer([1.0, -1.0], np.full(n_features, n_features**-0.5))
     angles = 2.0 * np.pi * np.arange(n_children) / n_children

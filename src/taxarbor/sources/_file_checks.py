@@ -4,7 +4,7 @@ import difflib
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,16 +108,15 @@ def count_block_rows(row_bytes: float) -> int:
     return max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
 
 
-def block_ranges(n_rows: int, row_bytes: float) -> Iterator[tuple[int, int]]:
-    """Yield the first row of each block, and the one behind its last."""
+def read_blocks(
+    name: str, n_rows: int, row_bytes: float, read: Callable[[int, int], Any]
+) -> Iterator[Block]:
+    """Yield the blocks of a file; ``read(first, last)`` returns the rows before the last."""
     step = count_block_rows(row_bytes)
     for first in range(0, n_rows, step):
-        yield first, min(first + step, n_rows)
-
-
-def row_range(first: int, last: int) -> str:
-    """Return ``rows 0 to 65535``, counted from 0; ``last`` is the one behind them."""
-    return f"rows {first} to {last - 1}"
+        last = min(first + step, n_rows)
+        title = f"{name}, rows {first} to {last - 1}"
+        yield Block(title, slice(first, last), read(first, last))
 
 
 def find_columns(title: str, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:

@@ -22,10 +22,9 @@ from taxarbor.sources._file_checks import (
     Block,
     File,
     as_texts,
-    block_ranges,
     check_matrix,
     find_columns,
-    row_range,
+    read_blocks,
 )
 
 MAPPED_BYTES = 1 << 28
@@ -51,9 +50,7 @@ class NpyReader:
         return int(self.array.shape[1])
 
     def blocks(self) -> Iterator[Block]:
-        for first, last in block_ranges(self.n_rows, self.array[:1].nbytes):
-            title = f"{self.file.name}, {row_range(first, last)}"
-            yield Block(title, slice(first, last), self.read(first, last))
+        return read_blocks(self.file.name, self.n_rows, self.array[:1].nbytes, self.read)
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Return rows in C order and the byte order of this machine."""
@@ -119,9 +116,7 @@ class H5adReader:
         return self.shape[1] if self.chosen is None else len(self.chosen)
 
     def blocks(self) -> Iterator[Block]:
-        for first, last in block_ranges(self.n_rows, self.row_bytes):
-            title = f"{self.file.name}, {row_range(first, last)}"
-            yield Block(title, slice(first, last), self.read(first, last))
+        return read_blocks(self.file.name, self.n_rows, self.row_bytes, self.read)
 
     def read(self, first: int, last: int) -> Any:
         """Return rows as an array in C order or a CSR array."""

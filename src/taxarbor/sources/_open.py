@@ -85,9 +85,7 @@ def _open(X: Any) -> Source:
         return LocalSource(Memory(X.X, X.n_obs, X.n_vars, names))
     table = as_frame(X)
     try:
-        shape = (
-            np.asarray(table).shape if getattr(table, "shape", None) is None else table.shape
-        )
+        shape = np.shape(table)
         n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
     except (TypeError, IndexError):
         message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"

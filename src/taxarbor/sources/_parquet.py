@@ -18,7 +18,6 @@ from taxarbor.sources._file_checks import (
     check_unique,
     count_block_rows,
     find_columns,
-    row_range,
 )
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -63,7 +62,7 @@ class ParquetReader:
         import pyarrow as pa
 
         for file, rows, start, batch in self._batches():
-            title = f"{file.name}, {row_range(rows.start - start, rows.stop - start)}"
+            title = f"{file.name}, rows {rows.start - start} to {rows.stop - start - 1}"
             with file.reading("parquet"):
                 frame = to_pandas(pa.Table.from_batches([batch]))
             yield Block(title, rows, frame)
