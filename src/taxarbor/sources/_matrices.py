@@ -162,7 +162,7 @@ def open_h5ad(
     with open_group(file) as group:
         var = get_frame(file, group, "var")
         names = make_unique(read_column(file, var, var.attrs["_index"]))
-        X = _get(file, group, "X")
+        X = group["X"]
         layout = str(X.attrs.get("encoding-type")) if _is_group(X) else None
         if layout is None:
             dtype, shape = X.dtype, X.shape
@@ -207,7 +207,7 @@ def open_group(file: File) -> Iterator[Any]:
 
 def get_frame(file: File, group: Any, name: str) -> Any:
     """Return the group of ``obs`` or ``var``."""
-    frame = _get(file, group, name)
+    frame = group[name]
     if not _is_group(frame) or "_index" not in frame.attrs:
         raise file.error(f"has no index in {name}; write it again with anndata 0.7 or newer")
     return frame
@@ -225,12 +225,6 @@ def read_column(file: File, frame: Any, name: str) -> tuple[str, ...]:
         texts, mask = as_texts(_read_values(column["values"])), _read_values(column["mask"])
         return tuple("" if gap else text for text, gap in zip(texts, mask, strict=True))
     raise file.error(f"holds {name!r} as {column.attrs.get('encoding-type')!r}: no text")
-
-
-def _get(file: File, group: Any, name: str) -> Any:
-    if name not in group:
-        raise file.error(f"is no h5ad file: it has no {name}")
-    return group[name]
 
 
 def _is_group(node: Any) -> bool:

@@ -38,18 +38,12 @@ def open_source(
 ) -> Source:
     """Return the rows of a table as a source, or raise InputError. Cells are not read.
 
-    Parameters
-    ----------
-    X : array-like, sparse matrix, data frame, memory map, path or Dask collection
-        Any text is a path: of a ``.npy``, ``.parquet`` or ``.h5ad`` file, or of a folder of
-        Parquet files. Objects with ``__arrow_c_stream__`` are read into memory. Of AnnData
-        the matrix ``X`` is used. A source is returned as it is.
-    columns : sequence of str, optional
-        The columns of a file to use, by name; all by default.
-    format : {"npy", "parquet", "h5ad"}, optional
-        Of a file whose name does not say it.
-    embedding : array-like, path of a .npy file, str or reader, optional
-        Vectors of the rows. A str names a column of X or an entry of ``obsm``, or is a path.
+    Any text is a path: of a ``.npy``, ``.parquet`` or ``.h5ad`` file, or of a folder of Parquet
+    files, of which some columns may be chosen by name. The format is needed where the name of
+    a file does not say it. Of AnnData the matrix ``X`` is used. A source is returned as it is.
+
+    The embedding has vectors of the rows: an array, the path of a ``.npy`` file, a reader, or
+    the name of a column of X or of an entry of ``obsm``.
 
     Examples
     --------

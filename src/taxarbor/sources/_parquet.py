@@ -23,10 +23,6 @@ from taxarbor.sources._file_checks import (
 SUFFIXES = (".parquet", ".parq", ".pq")
 BUFFER_BYTES = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
-TEXT_BYTES = 64
-"""Bytes of memory that a text takes, about."""
-LIST_BYTES = 4096
-"""Bytes of memory that a list takes, about: an embedding of some hundred numbers."""
 
 
 @final
@@ -204,8 +200,8 @@ def _estimate_width(dtype: Any) -> int:
     from pyarrow import types
 
     if types.is_nested(dtype):
-        return LIST_BYTES
-    return 8 if types.is_primitive(dtype) else TEXT_BYTES
+        return 4096  # an embedding of some hundred numbers
+    return 8 if types.is_primitive(dtype) else 64
 
 
 def _select_features(schema: Any) -> list[str]:
