@@ -79,7 +79,7 @@ def _open(X: Any) -> Source:
         return LocalSource(Memory(X.X, X.n_obs, X.n_vars, names))
     table = as_frame(X)
     try:
-        shape = np.shape(table)
+        shape = getattr(table, "shape", None) or np.asarray(table).shape
         n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
     except (TypeError, IndexError):
         message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
