@@ -21,7 +21,6 @@ import numpy as np
 
 from taxarbor import native
 from taxarbor.estimators._taxarbor import SAMPLE_ROWS
-from taxarbor.sources._dask_source import FAN_IN
 
 SENT_PER_BLOCK = 2_000
 """Bytes of a task and of the size that it returns, about."""
@@ -80,12 +79,8 @@ def n_sampled_blocks(n_blocks: int, n_sample: int) -> float:
 
 
 def n_tasks(n_blocks: int, n_sample: int) -> int:
-    """Return the number of tasks that read blocks, take rows, route, and add up the results."""
-    adding, left = n_blocks, n_blocks
-    while left > 1:
-        left = ceil(left / FAN_IN)
-        adding += left
-    return 2 * ceil(n_sampled_blocks(n_blocks, n_sample)) + 2 * n_blocks + adding
+    """Return the number of tasks that read blocks, take rows, route, and return the sizes."""
+    return 2 * ceil(n_sampled_blocks(n_blocks, n_sample)) + 3 * n_blocks
 
 
 def predict(

@@ -4,7 +4,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 from threadpoolctl import ThreadpoolController
 
 from taxarbor._run import one_blas_thread
@@ -22,20 +21,6 @@ def test_results_come_in_order_and_from_several_threads():
     with ThreadPoolExecutor(2) as pool:
         assert list(Run(pool=pool).each(work, range(20))) == [n * n for n in range(20)]
     assert list(Run().each(abs, [-1, 2])) == [1, 2]
-
-
-@pytest.mark.parametrize("error", [MemoryError, ValueError, KeyboardInterrupt])
-def test_an_error_of_a_task_is_raised_for_its_result(error):
-    def work(item):
-        if item == 3:
-            raise error
-        return item
-
-    with ThreadPoolExecutor(2) as pool:
-        results = iter(Run(pool=pool).each(work, range(50)))
-        assert [next(results) for _ in range(3)] == [0, 1, 2]
-        with pytest.raises(error):
-            next(results)
 
 
 def blas_threads():

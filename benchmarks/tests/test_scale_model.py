@@ -26,11 +26,11 @@ def predict(n_rows=10**6, n_features=50, n_workers=4, block_rows=10**5, costs=CO
 
 
 def test_tasks_are_counted() -> None:
-    # Read and take, read and route, and one to get what each found; then eight at a time.
+    # Read and take, read and route, and one to get the sizes of each.
     assert scale_model.n_tasks(1, 10**5) == 2 + 2 + 1
-    assert scale_model.n_tasks(8, 10**5) == 16 + 16 + 8 + 1
-    assert scale_model.n_tasks(65, 10**5) == 130 + 130 + 65 + 9 + 2 + 1
-    assert scale_model.n_tasks(10**6, 100) == 2 * 100 + 2 * 10**6 + 10**6 + 142_860
+    assert scale_model.n_tasks(8, 10**5) == 16 + 16 + 8
+    assert scale_model.n_tasks(65, 10**5) == 130 + 130 + 65
+    assert scale_model.n_tasks(10**6, 100) == 2 * 100 + 3 * 10**6
 
 
 def test_prediction_adds_up() -> None:
@@ -38,7 +38,7 @@ def test_prediction_adds_up() -> None:
     assert prediction.routing == pytest.approx(
         3 * 10**5 * 50 * 1e-9
     )  # ten blocks, four at a time
-    assert prediction.scheduling == pytest.approx(0.02 + (20 + 20 + 10 + 3) * 1e-3)
+    assert prediction.scheduling == pytest.approx(0.02 + (20 + 20 + 10) * 1e-3)
     assert prediction.client == pytest.approx(2.0 + 1e-3)
     assert prediction.reading == 0.0
     parts = prediction.routing + prediction.scheduling + prediction.sending + prediction.client

@@ -3,7 +3,6 @@
 from importlib import import_module
 
 from taxarbor._errors import (
-    ClusterError,
     FileFormatError,
     GrowthWarning,
     TableWarning,
@@ -24,7 +23,6 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "HMMC",
-    "ClusterError",
     "FileFormatError",
     "GrowthWarning",
     "LinearRule",

@@ -25,7 +25,8 @@ def write_atomically(
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        _copy_mode(target, draft)
+        if target.exists():
+            draft.chmod(target.stat().st_mode & 0o7777)
         os.replace(draft, target)
     except BaseException as error:
         with suppress(OSError):
@@ -38,29 +39,16 @@ def write_atomically(
 def check_target(path: str | os.PathLike[str]) -> None:
     """Raise OSError if a file cannot be written, or is no regular file, such as /dev/null."""
     target = Path(os.path.realpath(path))
-    code, message = 0, None
+    needed = [target.parent, target] if target.exists() else [target.parent]
+    effective = os.access in os.supports_effective_ids
     if target.is_dir():
         code = errno.EISDIR
     elif target.exists() and not target.is_file():
-        code, message = errno.EINVAL, "Not a regular file"
-    elif target.exists() and not _may_write(target):
-        code = errno.EACCES
+        raise OSError(errno.EINVAL, "Not a regular file", os.fspath(path))
     elif not target.parent.is_dir():
         code = errno.ENOENT
-    elif not _may_write(target.parent):
+    elif not all(os.access(one, os.W_OK, effective_ids=effective) for one in needed):
         code = errno.EACCES
-    if code:
-        raise OSError(code, message or os.strerror(code), os.fspath(path))
-
-
-def _may_write(target: Path) -> bool:
-    return os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-
-def _copy_mode(old: Path, new: Path) -> None:
-    """Give a file the mode and, as far as the system lets us, the owner of an old one."""
-    if old.exists():
-        state = old.stat()
-        with suppress(OSError, AttributeError):  # Windows has no chown
-            os.chown(new, state.st_uid, state.st_gid)
-        new.chmod(state.st_mode & 0o7777)
+    else:
+        return
+    raise OSError(code, os.strerror(code), os.fspath(path))

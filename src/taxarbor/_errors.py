@@ -13,36 +13,24 @@ class TaxarborError(Exception):
 class InputError(TaxarborError, ValueError):
     """The input cannot be used; the message says why, and what to do.
 
-    It carries what the command line needs to state the same where a parameter has another
-    name.
-
     Parameters
     ----------
     problem : str
         What is wrong; with a parameter, the sentence that follows its name.
     parameter : str, optional
-        The parameter that is wrong.
-    remedy : (str, str), optional
-        Words, and the parameter that they end in and that would help.
+        The parameter that is wrong: the command line names its option instead.
     """
 
-    def __init__(
-        self, problem: str, parameter: str | None = None, remedy: tuple[str, str] | None = None
-    ) -> None:
-        self.problem, self.parameter, self.remedy = problem, parameter, remedy
+    def __init__(self, problem: str, parameter: str | None = None) -> None:
+        self.problem, self.parameter = problem, parameter
         super().__init__(self.message())
 
     def message(self, name: Callable[[str], str | None] | None = None) -> str:
         """Return the message; ``name`` returns the option of a parameter, None without one."""
-        text = self.problem
-        if self.parameter is not None:
-            called = None if name is None else name(self.parameter)
-            text = f"{called or self.parameter} {text}"
-        if self.remedy is not None:
-            words, parameter = self.remedy
-            called = f"{parameter}=" if name is None else name(parameter)
-            text += "" if called is None else f"{words} {called}"
-        return text
+        if self.parameter is None:
+            return self.problem
+        called = None if name is None else name(self.parameter)
+        return f"{called or self.parameter} {self.problem}"
 
 
 class InputTypeError(InputError, TypeError):
@@ -55,10 +43,6 @@ class FileFormatError(InputError):
 
 class NamelessError(FileFormatError):
     """Columns were requested by name, and those of the file have no names."""
-
-
-class ClusterError(TaxarborError, RuntimeError):
-    """A cluster could not finish a fit; the message says why, and what to do."""
 
 
 class GrowthWarning(UserWarning):

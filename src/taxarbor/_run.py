@@ -93,6 +93,7 @@ def node_seed(seed: int, path: tuple[int, ...]) -> int:
 _lock = Lock()
 _users: list[object] = []
 _limits = ExitStack()
+_libraries = cache(ThreadpoolController)  # finding them takes milliseconds
 
 
 @contextmanager
@@ -114,9 +115,3 @@ def one_blas_thread() -> Iterator[None]:
             _users.remove(user)
             if not _users:
                 _limits.close()
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Return the loaded libraries; finding them takes milliseconds."""
-    return ThreadpoolController()

@@ -242,7 +242,7 @@ def test_bad_data_is_one_line(refuse, folder):
         ("--categories names 'age'", ["huge.npy", "--categories", "age"]),
         ("no column to use: 'y'", ["none.csv", "-k", "2"]),
         ("infinite", ["holes.csv"]),
-        ("--columns", ["words.csv"]),
+        ("line 3", ["words.csv"]),
         ("bad.parquet", ["bad.parquet"]),
         ("the table", ["huge.npy"]),
     ):

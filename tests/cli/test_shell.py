@@ -163,11 +163,8 @@ def test_a_read_only_file_is_not_replaced(target):
     assert target.read_bytes() == b"old"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change the owner of a file")
-def test_a_replaced_file_keeps_its_owner(target):
-    os.chown(target, 1234, 2345)
+def test_a_replaced_file_keeps_its_mode(target):
     target.chmod(0o640)
     write_atomically(target, lambda file: file.write(b"new"))
-    state = target.stat()
-    assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (1234, 2345, 0o640)
+    assert target.stat().st_mode & 0o777 == 0o640
     assert target.read_bytes() == b"new"

@@ -11,7 +11,6 @@ import pytest
 from sklearn.base import clone
 
 from taxarbor import HMMC, Taxarbor
-from taxarbor._progress import ProgressBar
 from taxarbor.exchange import to_json
 
 
@@ -28,17 +27,6 @@ class Gone(io.StringIO):
 
     def write(self, text):
         raise OSError(5, "Input/output error")
-
-
-def test_bar_goes_on_while_one_node_is_solved():
-    stream = io.StringIO()
-    bar = ProgressBar("HMMC", stream, patience=0)
-    bar.start()
-    deadline = time.monotonic() + 20.0
-    while stream.getvalue().count("\r") < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    bar.close()
-    assert stream.getvalue().count("HMMC: 1 leaves") >= 2
 
 
 def test_long_fits_show_progress_if_verbose(X, capfd, monkeypatch, kind):

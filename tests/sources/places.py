@@ -4,7 +4,6 @@ import h5py
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from scipy import sparse
 
@@ -60,8 +59,6 @@ def local_places(folder, X):
         "copy on write": np.load(folder / "c.npy", mmap_mode="c"),
         "parquet": folder / "one.parquet",
         "folder": parts,
-        "dataset": ds.dataset(folder / "one.parquet"),
-        "in-memory dataset": ds.dataset(table),
         "dense h5ad": folder / "dense.h5ad",
         "CSR h5ad": folder / "csr.h5ad",
     }

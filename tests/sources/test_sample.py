@@ -3,16 +3,22 @@
 import numpy as np
 import pytest
 
-from taxarbor.sources import _local_source, draw_rows
+from taxarbor import native
+from taxarbor._run import node_seed
+from taxarbor.sources import draw_rows
 
 
-def test_lowest_hashes_whatever_the_pieces(monkeypatch):
-    rows, weights = draw_rows(50_000, 700, seed=5)
+def test_the_lowest_hashes_are_drawn():
+    n_rows = 2_200_000  # hashed in three pieces
+    hashes = native.hashes(node_seed(5, ()), np.arange(n_rows))
+    rows, weights = draw_rows(n_rows, 700, seed=5)
     assert weights is None
-    assert len(np.unique(rows)) == 700
-    assert (np.diff(rows) > 0).all()
-    monkeypatch.setattr(_local_source, "HASHED_ROWS", 997)
-    np.testing.assert_array_equal(draw_rows(50_000, 700, seed=5)[0], rows)
+    np.testing.assert_array_equal(rows, np.sort(np.argsort(hashes)[:700]))
+    own = 0.1 + np.arange(n_rows) % 7
+    keys = -np.log1p(-(hashes + 0.5) / 2.0**64) / own
+    rows, weights = draw_rows(n_rows, 700, seed=5, weights=own)
+    np.testing.assert_array_equal(rows, np.sort(np.argsort(keys)[:700]))
+    np.testing.assert_allclose(weights.sum(), own.sum())
 
 
 def test_smaller_samples_are_part_of_larger_ones():
@@ -37,16 +43,6 @@ def test_equal_weights_change_nothing(weight):
     rows, weights = draw_rows(20_000, 500, seed=3, weights=np.full(20_000, weight))
     np.testing.assert_array_equal(rows, draw_rows(20_000, 500, seed=3)[0])
     np.testing.assert_allclose(weights, weight * 40, rtol=1e-9)
-
-
-def test_weights_of_pieces(monkeypatch):
-    own = np.random.default_rng(0).exponential(size=30_000)
-    rows, weights = draw_rows(30_000, 400, seed=3, weights=own)
-    monkeypatch.setattr(_local_source, "HASHED_ROWS", 501)
-    again = draw_rows(30_000, 400, seed=3, weights=own)
-    np.testing.assert_array_equal(again[0], rows)
-    np.testing.assert_array_equal(again[1], weights)
-    np.testing.assert_allclose(weights.sum(), own.sum())
 
 
 def test_rows_of_weight_zero_are_never_drawn():

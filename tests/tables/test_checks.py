@@ -41,11 +41,6 @@ def test_an_error_names_the_parameter_as_the_caller_knows_it():
     assert str(error) == error.message() == "n_clusters must be at least 1, got 0"
     assert error.message({"n_clusters": "-k"}.get) == "-k must be at least 1, got 0"
     assert error.message({}.get) == str(error)
-    error = FileFormatError("a.csv is odd", remedy=("; choose others with", "columns"))
-    assert str(error) == "a.csv is odd; choose others with columns="
-    told = error.message({"columns": "--columns"}.get)
-    assert told == "a.csv is odd; choose others with --columns"
-    assert error.message({}.get) == "a.csv is odd"
     for kind in (InputError, InputTypeError, FileFormatError):
         assert issubclass(kind, TaxarborError)
         assert issubclass(kind, ValueError)

@@ -406,9 +406,8 @@ def test_names_may_not_repeat():
     table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     written = as_bytes(lambda stream: pq.write_table(table, stream))
     named = npz(X=np.eye(2), feature_names=np.array(["a", "a"]))
-    for content in ("a,b,a\n1,2,3", named):
+    for content in ("a,b,a\n1,2,3", named, written):
         assert "'a'" in refusal(content)
-    assert "duplicate" in refusal(written)
 
 
 def test_there_must_be_something_to_use():
@@ -629,7 +628,7 @@ def test_files_of_another_kind(tmp_path):
     for name in ("data.xyz", "data.xlsx"):
         (tmp_path / name).write_bytes(WRITTEN["npy"])
     for path, told in (
-        (tmp_path / "data.xyz", r"data\.xyz .* one of csv, .* format="),
+        (tmp_path / "data.xyz", r"format .* data\.xyz.* csv, "),
         (tmp_path / "data.xlsx", r"data\.xlsx is a spreadsheet.* as csv"),
         (tmp_path, "is a folder"),
         (".", r"^\. is a folder"),
@@ -644,7 +643,7 @@ def test_files_of_another_kind(tmp_path):
 def test_missing_libraries_can_be_installed(monkeypatch):
     for content, library, packages in (
         ("csv", "pandas", "pandas"),
-        ("parquet", "pyarrow.dataset", "pandas pyarrow"),
+        ("parquet", "pyarrow.parquet", "pandas pyarrow"),
         ("dense", "h5py", "h5py"),
     ):
         with monkeypatch.context() as patch:

@@ -11,42 +11,6 @@ import numpy as np
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 
-_ANIMALS = """\
-Animals by plain attributes, written down by hand for taxarbor.
-
-Each row is an animal, each column something that can be said of it. Most columns are 0 or
-1. Four are ordered classes from 0 to 4:
-
-size_class        adult weight: under 10 g, 1 kg, 15 kg, 300 kg, or more
-lifespan_class    age reached in good conditions: under 2, 10, 25, 50 years, or more
-brood_size_class  eggs or young of one brood: 1, up to 5, 20, 1000, or more
-legs_count_class  none, two, four, six, eight or more; wings, flippers, fins, the arms of
-                  molluscs and limbs used only for feeding are no legs
-
-How the less obvious columns are meant:
-
-- A name stands for one well-known species where its relatives differ: the camel has one
-  hump, the dolphin is the bottlenose, the elephant the African savanna elephant, the
-  rhinoceros the black one, the tree frog the red-eyed one, the lungfish the Australian one,
-  the porcupine the North American one.
-- Males, females, young and adults count together: antlers are has_antlers, and what a
-  caterpillar eats is what the butterfly eats. Of insect colonies the worker is described,
-  but lifespan and brood are the queen's, a brood being what she lays in a season. Of coral,
-  size is that of a polyp, lifespan that of the colony.
-- Eggs laid one by one over weeks count as one brood; of pouched mammals count the young
-  that find a place in the pouch.
-- has_shell is a shell to live in, that of the armadillo included; the armour of insects and
-  crabs is has_exoskeleton. teeth_in_jaws are teeth of vertebrates. has_horns includes the
-  giraffe's, has_hooves the nail-like hooves of hippopotamus and rhinoceros.
-- lives_in_sea and lives_in_lakes_or_rivers also hold where most of the food comes from
-  there. builds_nests asks for material that was gathered.
-- eats_plants are leaves, grass, roots, wood and algae; eats_meat is flesh of land
-  vertebrates, frogs included; eats_shellfish are crustaceans and shelled molluscs. Only
-  what makes up a good part of the food counts.
-
-The tree is the biological classification, down to order or family.
-"""
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +66,7 @@ def load_animals() -> Bundle:
     X = np.array([row[1:] for row in rows], dtype=np.float64)
     X.flags.writeable = False
     names, tree = tuple(row[0] for row in rows), json.loads(_read("animals_tree.json"))
-    return Bundle(X, tuple(header[1:]), names, tree, _ANIMALS)
+    return Bundle(X, tuple(header[1:]), names, tree, _read("animals.txt"))
 
 
 def _read(name: str) -> str:
@@ -192,10 +156,8 @@ def make_planted_tree(
 def _directions(n_children: int, n_features: int) -> Array:
     """Return unit vectors that are far from each other: the corners of a regular polygon."""
     if n_children > 2 and n_features < 2:
-        raise InputError(
-            f"{n_children} children cannot be told apart by one feature without an offset; "
-            "n_features_per_level must be at least 2"
-        )
+        message = "must be at least 2 for more than two children, got 1"
+        raise InputError(message, "n_features_per_level")
     if n_children == 2:
         return np.outer([1.0, -1.0], np.full(n_features, n_features**-0.5))
     angles = 2.0 * np.pi * np.arange(n_children) / n_children

@@ -126,7 +126,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             taxonomy = drop_rows(self.taxonomy_)
             source = select_columns(source, taxonomy)
         call = partial(work, taxonomy, n_threads=n_threads)
-        return source.apply(call, dtype, n_columns, n_threads=n_threads)
+        return source.apply(call, dtype, n_columns)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show the tree of a fitted model in notebooks, below its parameters."""

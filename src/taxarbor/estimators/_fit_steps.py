@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, counted
 from taxarbor._progress import show_progress
-from taxarbor._run import Run, ignore, one_blas_thread
+from taxarbor._run import Run, one_blas_thread
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
@@ -46,9 +46,11 @@ def start_run(estimator: Any) -> Iterator[Run]:
     n_threads = check_jobs(estimator.n_jobs)
     with ExitStack() as stack:
         stack.enter_context(one_blas_thread())
-        bar = stack.enter_context(show_progress(type(estimator).__name__, estimator.verbose))
+        observer = stack.enter_context(
+            show_progress(type(estimator).__name__, estimator.verbose)
+        )
         pool = stack.enter_context(ThreadPoolExecutor(n_threads)) if n_threads > 1 else None
-        yield Run(seed, bar or ignore, pool, n_threads)
+        yield Run(seed, observer, pool, n_threads)
 
 
 @final
@@ -200,9 +202,8 @@ def route_source(
     unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
     work = RouteBlock(drop_rows(taxonomy), scorer, units, n_threads)
-    (labels, scores), sizes = select_columns(source, taxonomy).route(
-        work, (np.intp, np.float64), n_threads=n_threads
-    )
+    selected = select_columns(source, taxonomy)
+    (labels, scores), sizes = selected.route(work, (np.intp, np.float64))
     if source.in_memory:
         return regroup(taxonomy, labels, weights), labels, scores
     taxonomy = resize(taxonomy, sizes[0, 1:], int(sizes[0, 0]))

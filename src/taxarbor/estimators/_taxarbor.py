@@ -192,10 +192,10 @@ class Taxarbor(TaxonomyEstimator):
         ----------
         X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
             float32 stays float32, and CSR is not made dense. Or rows that need not fit into
-            memory and are read in blocks: a NumPy memory map, a pyarrow dataset, the path of a
-            .npy, .parquet or .h5ad file or of a folder of Parquet files, a Dask array or data
-            frame. The tree is the same, and holds counts instead of rows; for Dask, ``labels_``
-            and ``outlier_score_`` are lazy arrays. Of AnnData the matrix ``X`` is used.
+            memory and are read in blocks: a NumPy memory map, the path of a .npy, .parquet
+            or .h5ad file or of a folder of Parquet files, a Dask array or data frame. The
+            tree is the same, and holds counts instead of rows; for Dask, ``labels_`` and
+            ``outlier_score_`` are lazy arrays. Of AnnData the matrix ``X`` is used.
         y : ignored
             Present for API consistency by convention.
         sample_weight : array-like of shape (n_rows,), optional

@@ -5,53 +5,33 @@ Tasks are pure functions of a partition, so Dask's retries make up for a lost wo
 """
 
 import pickle
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property, reduce
-from operator import add, itemgetter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from itertools import pairwise
+from operator import add, attrgetter
 from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from taxarbor._errors import ClusterError, InputError, InputTypeError, missing_extra, named_by
+from taxarbor._errors import InputError, InputTypeError, missing_extra, named_by, some
 from taxarbor._frames import is_frame, take_rows
 from taxarbor._types import Array, IndexArray
+from taxarbor.sources._file_checks import MAX_NAMED
 from taxarbor.sources._local_source import Reader, Sample, add_vectors, draw_rows
-
-FAN_IN = 8
-"""Values that one task sums."""
 
 
 @final
+@dataclass(frozen=True, eq=False)
 class DaskSource:
     """A Dask array or frame; see ``LocalSource``. Nothing is computed before it must be."""
 
-    in_memory: ClassVar[bool] = False
-
+    X: Any
+    names: list[str] | None
     embedding: str | Reader | None = None
-
-    def __init__(self, X: Any, names: list[str] | None) -> None:
-        self._X, self.names, self.n_columns = X, names, int(X.shape[1])
-
-    @classmethod
-    def open(cls, X: Any) -> "DaskSource":
-        """Return a collection as a source, or raise InputError."""
-        try:
-            import dask.array as da
-            import dask.dataframe as dd
-        except ImportError as error:
-            raise missing_extra("data of Dask", "dask[array,dataframe]") from error
-        if isinstance(X, dd.DataFrame):
-            if not len(X.columns):
-                raise InputError("has no columns", "X")
-            return cls(X, [str(name) for name in X.columns])
-        if not isinstance(X, da.Array):
-            message = f"must be an array or a frame of Dask, got a {type(X).__name__}"
-            raise InputTypeError(f"{message}; X.to_frame() makes a frame of a series", "X")
-        _check_chunks(X)
-        return cls(X, None)
+    in_memory: ClassVar[bool] = False
 
     @cached_property
     def bounds(self) -> IndexArray:
@@ -60,12 +40,14 @@ class DaskSource:
         Partitions of unknown sizes are counted when this is first asked for; of frames that
         takes one column.
         """
-        if self.names is None and not np.isnan(self._X.shape[0]):
-            sizes = self._X.chunks[0]
+        if self.names is None and not np.isnan(self.X.shape[0]):
+            sizes = self.X.chunks[0]
         else:
-            some = self._X if self.names is None else self._X[self._X.columns[:1]]
-            parts = _find_parts(some, is_frame=self.names is not None)
-            sizes = _compute([_delay(_count)(part) for part in parts])
+            import dask
+
+            some = self.X if self.names is None else self.X[self.X.columns[:1]]
+            find_shape = dask.delayed(attrgetter("shape"))
+            sizes = [n for n, *_ in dask.compute(*map(find_shape, _split(some)))]
         bounds = np.cumsum([0, *sizes], dtype=np.intp)
         if not bounds[-1]:
             raise InputError("has no rows; all of its partitions are empty", "X")
@@ -76,89 +58,88 @@ class DaskSource:
         """Number of rows."""
         return int(self.bounds[-1])
 
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def slices(self) -> dict[int, slice]:
+        """The rows of each partition that has any, by its number."""
+        pairs = enumerate(pairwise(self.bounds.tolist()))
+        return {number: slice(*pair) for number, pair in pairs if pair[0] < pair[1]}
+
     def sample(self, n: int, seed: int, weights: Array | None = None) -> Sample:
         """Return the n rows with the lowest keys."""
+        import dask
+
         rows, counts = draw_rows(self.n_rows, n, seed, weights)
-        edges = np.searchsorted(rows, self.bounds).tolist()
-        tasks = [
-            _delay(_take)(part, check, _Packed(rows[edges[k] : edges[k + 1]] - check.first))
-            for k, (part, check) in enumerate(self._parts())
-            if edges[k] < edges[k + 1]
-        ]
-        sample = Sample(_stack(_compute(tasks)), rows, counts, self.n_rows)
-        return add_vectors(sample, self.embedding)
+        n_drawn = np.diff(np.searchsorted(rows, self.bounds))
+        slices = {k: some for k, some in self.slices.items() if n_drawn[k]}
+        tables = dask.compute(*self._map(partial(_take, rows), slices))
+        return add_vectors(Sample(_stack(tables), rows, counts, self.n_rows), self.embedding)
 
     def keep(self, names: Collection[str]) -> "DaskSource":
         """Return the source itself: Dask reads all columns."""
         return self
 
     def route(
-        self,
-        work: Callable[[Any, slice], Any],
-        dtypes: Sequence[DTypeLike],
-        *,
-        n_threads: int = 1,
+        self, work: Callable[[Any, slice], Any], dtypes: Sequence[DTypeLike]
     ) -> tuple[list[Any], Any]:
         """Return lazy arrays, whose blocks are kept by the scheduler, and the total."""
         import dask
         import dask.array as da
 
-        parts = [(part, check) for part, check in self._parts() if check.n_rows]
-        shared = _delay(_Packed(work), traverse=False)
-        with _cluster_errors():
-            results = dask.persist(*(_delay(_route)(*part, shared) for part in parts))
-        totals = [_delay(itemgetter(1))(result) for result in results]
-        while len(totals) > 1:
-            groups = (totals[k : k + FAN_IN] for k in range(0, len(totals), FAN_IN))
-            totals = [_delay(_add)(group) for group in groups]
-        (total,) = _compute(totals)
-        arrays = [
-            da.concatenate(
-                [
-                    da.from_delayed(_delay(_entry)(result, j), (check.n_rows,), dtype)
-                    for result, (_, check) in zip(results, parts, strict=True)
-                ]
-            )
-            for j, dtype in enumerate(dtypes)
-        ]
-        return arrays, total
+        results = dask.persist(*self._map(partial(_route, work), self.slices))
+        totals = dask.compute(*(result[0] for result in results))
+        sizes = [rows.stop - rows.start for rows in self.slices.values()]
+        arrays = []
+        for j, dtype in enumerate(dtypes, start=1):
+            pairs = zip(results, sizes, strict=True)
+            blocks = [da.from_delayed(result[j], (size,), dtype) for result, size in pairs]
+            arrays.append(da.concatenate(blocks))
+        return arrays, reduce(add, totals)
 
     def apply(
-        self,
-        work: Callable[[Any], Any],
-        dtype: DTypeLike,
-        n_columns: int | None = None,
-        *,
-        n_threads: int = 1,
+        self, work: Callable[[Any], Any], dtype: DTypeLike, n_columns: int | None = None
     ) -> Any:
         """Return a lazy array; its chunks are known where those of X are."""
         import dask.array as da
 
-        parts = _find_parts(self._X, is_frame=self.names is not None)
-        sizes = self._X.chunks[0] if self.names is None else [np.nan] * len(parts)
         width = () if n_columns is None else (n_columns,)
-        shared = _delay(_Packed((work, np.empty((0, *width), dtype))), traverse=False)
-        blocks = [
-            da.from_delayed(_delay(_apply)(part, self._check(k), shared), (n, *width), dtype)
-            for k, (part, n) in enumerate(zip(parts, sizes, strict=True))
-        ]
+        n_blocks = self.X.npartitions
+        sizes = self.X.chunks[0] if self.names is None else [np.nan] * n_blocks
+        call = partial(_apply, work, np.empty((0, *width), dtype))
+        pairs = zip(self._map(call, dict.fromkeys(range(n_blocks))), sizes, strict=True)
+        blocks = [da.from_delayed(result, (size, *width), dtype) for result, size in pairs]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
-    def _parts(self) -> Iterator[tuple[Any, "_Check"]]:
-        """Yield each partition, and what it must be."""
-        for k, part in enumerate(_find_parts(self._X, is_frame=self.names is not None)):
-            first, last = self.bounds[k : k + 2].tolist()
-            yield part, self._check(k, first, last - first)
+    def _map(
+        self, work: Callable[[Any, slice], Any], slices: Mapping[int, slice | None]
+    ) -> list[Any]:
+        """Return a task for each partition in a mapping to its rows, None if not counted."""
+        from dask import delayed
 
-    def _check(self, k: int, first: int = 0, n_rows: int | None = None) -> "_Check":
-        if self.names is not None:
-            return _Check(f"partition {k} of X", first, n_rows, tuple(self.names))
-        expected = self.n_columns, self._X.dtype
-        return _Check(f"block {k} of X", first, n_rows, expected)
+        expected = self.names or [f"{self.n_columns} columns"]
+        shared = delayed(_Packed((work, expected)), traverse=False)
+        parts = _split(self.X)
+        return [delayed(_run)(parts[k], k, rows, shared) for k, rows in slices.items()]
 
 
-def _check_chunks(X: Any) -> None:
-    """Raise InputError unless a Dask array has whole rows of numbers in each chunk."""
+def open_dask(X: Any) -> DaskSource:
+    """Return a collection as a source, or raise InputError."""
+    try:
+        import dask.array as da
+        import dask.dataframe as dd
+    except ImportError as error:
+        raise missing_extra("data of Dask", "dask[array,dataframe]") from error
+    if isinstance(X, dd.DataFrame):
+        if not len(X.columns):
+            raise InputError("has no columns", "X")
+        return DaskSource(X, [str(name) for name in X.columns])
+    if not isinstance(X, da.Array):
+        message = f"must be an array or a frame of Dask, got a {type(X).__name__}"
+        raise InputTypeError(f"{message}; X.to_frame() makes a frame of a series", "X")
     if X.ndim != 2:
         message = f"must have two dimensions, (n_rows, n_features), got shape {X.shape}"
         raise InputError(message, "X")
@@ -170,47 +151,16 @@ def _check_chunks(X: Any) -> None:
         raise InputError(message, "X")
     if X.dtype.kind not in "biuf":
         raise InputTypeError(f"must hold numbers, got {X.dtype}; X.astype(float)", "X")
+    return DaskSource(X, None)
 
 
-def _find_parts(X: Any, *, is_frame: bool) -> list[Any]:
+def _split(X: Any) -> list[Any]:
     """Return the tasks that make the partitions of a collection."""
-    if is_frame:  # of which optimising may read several parts as one
+    import dask.dataframe as dd
+
+    if isinstance(X, dd.DataFrame):  # of which optimising may read several parts as one
         return list(X.simplify().to_delayed(optimize_graph=False))
     return list(X.to_delayed().ravel())
-
-
-def _delay(call: Any, *, traverse: bool = True) -> Any:
-    from dask.delayed import delayed
-
-    return delayed(call, pure=False, traverse=traverse)
-
-
-@final
-class _Check:
-    """The expected rows of a partition, and its column names, or their number and type."""
-
-    def __init__(
-        self, title: str, first: int, n_rows: int | None, expected: tuple[Any, ...]
-    ) -> None:
-        self.title, self.first, self.n_rows, self.expected = title, first, n_rows, expected
-
-    def __call__(self, part: Any) -> Any:
-        """Return a partition as kernels take it, or raise InputError that names it."""
-        if is_frame(part):
-            given = tuple(str(name) for name in part.columns)
-            if given != self.expected:
-                wrong = [name for name in self.expected if name not in given] or given
-                message = f"{self.title} has other columns than the frame says"
-                raise InputError(f"{message}: {', '.join(map(repr, wrong[:3]))}")
-        else:
-            part, (n_columns, dtype) = _align(part), self.expected
-            if part.ndim != 2 or part.shape[1] != n_columns or part.dtype != dtype:
-                message = f"{self.title} has shape {part.shape} and holds {part.dtype}"
-                raise InputTypeError(f"{message}, but X says {n_columns} columns of {dtype}")
-        if self.n_rows not in (None, part.shape[0]):
-            message = f"{self.title} has {part.shape[0]:,} rows, but X says {self.n_rows:,}"
-            raise InputError(f"{message}; X.compute_chunk_sizes() may help")
-        return part
 
 
 @final
@@ -233,48 +183,39 @@ def _unpack(data: bytes) -> _Packed:
     return _Packed(pickle.loads(data))
 
 
-def _align(part: Any) -> Any:
-    """Return an array or a CSR array whose numbers begin where kernels expect them."""
-    if not sparse.issparse(part):
-        return np.require(part, requirements="A")
-    matrix: Any = part
-    matrix = matrix.tocsr()
-    cells = (matrix.data, matrix.indices, matrix.indptr)
-    return sparse.csr_array(
-        tuple(np.require(array, requirements="A") for array in cells), shape=matrix.shape
-    )
+def _run(part: Any, number: int, rows: slice | None, shared: _Packed) -> Any:
+    """Return the result of the work on a partition, or raise InputError that names it."""
+    work, expected = shared.value
+    if is_frame(part):
+        title, columns = f"partition {number} of X", [str(name) for name in part.columns]
+    else:
+        title, columns = f"block {number} of X", [f"{part.shape[-1]} columns"]
+        is_sparse = sparse.issparse(part)  # a copy is aligned, as kernels need it
+        part = sparse.csr_array(part, copy=True) if is_sparse else np.require(part, None, "A")
+    if columns != expected:
+        given, known = some(columns, MAX_NAMED), some(expected, MAX_NAMED)
+        raise InputError(f"{title} has {given}, but X says {known}")
+    rows = rows or slice(0, part.shape[0])
+    if part.shape[0] != rows.stop - rows.start:
+        message = f"{title} has {part.shape[0]:,} rows, but X says {rows.stop - rows.start:,}"
+        raise InputError(f"{message}; X.compute_chunk_sizes() may help")
+    with named_by(title):
+        return work(part, rows)
 
 
-def _count(part: Any) -> int:
-    return int(part.shape[0])
+def _take(sampled: IndexArray, table: Any, rows: slice) -> Any:
+    inside = sampled[slice(*np.searchsorted(sampled, (rows.start, rows.stop)))] - rows.start
+    return table if len(inside) == table.shape[0] else take_rows(table, inside)
 
 
-def _take(part: Any, check: _Check, rows: _Packed) -> Any:
-    part = check(part)
-    return part if len(rows.value) == part.shape[0] else take_rows(part, rows.value)
+def _route(work: Callable[[Any, slice], Any], table: Any, rows: slice) -> tuple[Any, ...]:
+    """Return what is added up, and the arrays."""
+    arrays, small = work(table, rows)
+    return small, *arrays
 
 
-def _route(part: Any, check: _Check, work: _Packed) -> Any:
-    part = check(part)
-    with named_by(check.title):
-        return work.value(part, slice(check.first, check.first + part.shape[0]))
-
-
-def _apply(part: Any, check: _Check, shared: _Packed) -> Any:
-    work, empty = shared.value
-    part = check(part)
-    if not part.shape[0]:
-        return empty
-    with named_by(check.title):
-        return np.asarray(work(part)).astype(empty.dtype, copy=False)
-
-
-def _entry(result: Any, j: int) -> Any:
-    return result[0][j]
-
-
-def _add(values: Sequence[Any]) -> Any:
-    return reduce(add, values)
+def _apply(work: Callable[[Any], Any], empty: Any, table: Any, rows: slice) -> Any:
+    return np.asarray(work(table)).astype(empty.dtype, copy=False) if table.shape[0] else empty
 
 
 def _stack(tables: Sequence[Any]) -> Any:
@@ -288,25 +229,3 @@ def _stack(tables: Sequence[Any]) -> Any:
     from dask.dataframe.dispatch import concat  # unites categories
 
     return concat([*tables])
-
-
-def _compute(tasks: Sequence[Any]) -> list[Any]:
-    import dask
-
-    with _cluster_errors():
-        return list(dask.compute(*tasks))
-
-
-@contextmanager
-def _cluster_errors() -> Iterator[None]:
-    """Say what to do where workers die or a cluster is gone."""
-    try:
-        yield
-    except Exception as error:
-        if type(error).__name__ not in ("KilledWorker", "CommClosedError", "CancelledError"):
-            raise
-        cause = " ".join(str(error).split())[:200] or type(error).__name__
-        advice = "use smaller chunks or workers with more memory, and fit again"
-        raise ClusterError(
-            f"the Dask cluster lost its workers or data: {advice} ({cause})"
-        ) from error

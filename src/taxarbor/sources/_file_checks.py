@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -22,17 +22,12 @@ REQUESTED = "taxarbor requested"
 """Key of pandas' ``attrs`` for the columns that were requested by name."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """Consecutive rows, read when ``load`` is called, in any thread.
-
-    The result is valid until the same thread loads another block.
-    """
+class Block(NamedTuple):
+    """Consecutive rows, their numbers, and a title for messages if they are of a file."""
 
     title: str | None
     rows: slice
-    load: Callable[[], Any]
+    table: Any
 
 
 @final
@@ -45,15 +40,12 @@ class File:
 
     path: str
     name: str
-    size: int
-    time: int
+    state: tuple[int, int]
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], name: str | None = None) -> "File":
         """Return the file of a path; messages call it by the name."""
-        status = os.stat(path)
-        path = os.path.abspath(path)
-        return cls(path, name or base_name(path), status.st_size, status.st_mtime_ns)
+        return cls(os.path.abspath(path), name or base_name(path), _find_state(path))
 
     def error(self, text: str) -> FileFormatError:
         """Return an error that names the file."""
@@ -62,31 +54,32 @@ class File:
     def check(self) -> None:
         """Raise FileFormatError if the file has changed."""
         try:
-            status = os.stat(self.path)
+            has_changed = _find_state(self.path) != self.state
         except FileNotFoundError:
             raise self.error("was removed while it was read") from None
-        if (status.st_size, status.st_mtime_ns) != (self.size, self.time):
-            sizes = f"it had {self.size:,} bytes and has {status.st_size:,}"
-            raise self.error(
-                f"changed while it was read ({sizes}); read it when it is complete"
-            )
+        if has_changed:
+            raise self.error("changed while it was read; read it when it is complete")
 
     @contextmanager
-    def reading(self, format: str, part: str = "") -> Iterator[None]:
-        """Turn the errors of other libraries into a FileFormatError about this file."""
+    def reading(self, format: str) -> Iterator[None]:
+        """Name the file in the errors of other libraries; refuse it if it has changed."""
         self.check()
-        with reading(self.name, format, part):
-            try:
+        try:
+            with reading(self.name, format):
                 yield
-            except FileFormatError:
-                raise
-            except Exception:
-                self.check()  # a change is the better explanation
-                raise
+        except Exception:
+            self.check()  # a change is the better explanation
+            raise
+        self.check()
+
+
+def _find_state(path: str | os.PathLike[str]) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
 
 
 @contextmanager
-def reading(name: str, format: str, part: str = "") -> Iterator[None]:
+def reading(name: str, format: str) -> Iterator[None]:
     """Turn the errors of other libraries into a FileFormatError, in one line.
 
     Libraries raise errors of many types for a damaged file, from EOFError to MemoryError.
@@ -101,7 +94,6 @@ def reading(name: str, format: str, part: str = "") -> Iterator[None]:
         raise FileFormatError(message) from error
     except Exception as error:
         cause = " ".join(str(error).split())[:300] or type(error).__name__
-        cause = f"{part} cannot be read: {cause}" if part else cause
         message = f"{name} is no {format} file, or a damaged one: {cause}"
         raise FileFormatError(message) from error
 
@@ -111,16 +103,20 @@ def base_name(path: str | os.PathLike[str]) -> str:
     return " ".join(Path(path).name.split()) or os.fspath(path)
 
 
-def block_ranges(n_rows: int, row_bytes: float) -> Iterator[tuple[int, int]]:
-    """Yield the first row of each block, and the one behind its last."""
-    step = max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
+def count_block_rows(row_bytes: float) -> int:
+    """Return how many rows of so many bytes make a block."""
+    return max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
+
+
+def read_blocks(
+    name: str, n_rows: int, row_bytes: float, read: Callable[[int, int], Any]
+) -> Iterator[Block]:
+    """Yield the blocks of a file; ``read(first, last)`` returns the rows before the last."""
+    step = count_block_rows(row_bytes)
     for first in range(0, n_rows, step):
-        yield first, min(first + step, n_rows)
-
-
-def row_range(first: int, last: int) -> str:
-    """Return ``rows 0 to 65535``, counted from 0; ``last`` is the one behind them."""
-    return f"rows {first} to {last - 1}"
+        last = min(first + step, n_rows)
+        title = f"{name}, rows {first} to {last - 1}"
+        yield Block(title, slice(first, last), read(first, last))
 
 
 def find_columns(title: str, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
@@ -158,25 +154,13 @@ def check_unique(title: str, names: Iterable[str]) -> None:
 def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
     """Raise FileFormatError unless it is a matrix of real numbers with rows and columns."""
     if dtype.kind not in "fiub":
-        words = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "dates"}
-        words |= {"V": "records", "O": "Python objects, which are not loaded, for safety"}
-        content = words.get(dtype.kind, str(dtype))
+        content = {"c": "complex numbers", "U": "text", "S": "text"}.get(dtype.kind, str(dtype))
         raise FileFormatError(f"{title} holds {content}; save it as plain numbers")
     if len(shape) != 2:
-        hint = ": reshape it to (n, 1) for one column or (1, n) for one row"
-        message = f"has shape {tuple(shape)}, not (n_rows, n_features)"
-        raise FileFormatError(f"{title} {message}{hint * (len(shape) == 1)}")
+        message = f"has shape {tuple(shape)}, not (n_rows, n_features); reshape it"
+        raise FileFormatError(f"{title} {message}")
     if 0 in shape:
         raise FileFormatError(f"{title} has no {'columns' if shape[0] else 'rows'}")
-
-
-def mark_columns(frame: Any, requested: Sequence[str], categories: Sequence[str]) -> Any:
-    """Mark columns of a pandas frame, in place, as requested, some of them as categories."""
-    for name in categories:
-        frame[name] = frame[name].astype("category")
-    known = frame.attrs.get(REQUESTED, ())
-    frame.attrs[REQUESTED] = tuple(dict.fromkeys((*known, *requested, *categories)))
-    return frame
 
 
 def list_names(names: Iterable[Any]) -> str:

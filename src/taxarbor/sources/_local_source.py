@@ -8,24 +8,21 @@ the hash as a fraction (Efraimidis and Spirakis 2006). Given tau, the (n + 1)-th
 i is drawn with probability ``1 - exp(-w_i tau)``; a sampled row counts for its weight over it.
 """
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from taxarbor import native
-from taxarbor._errors import InputError, InputTypeError, named_by
-from taxarbor._frames import as_vectors, column_names, is_frame, take_rows
+from taxarbor._errors import named_by
+from taxarbor._frames import as_vectors, is_frame, take_rows
 from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._file_checks import Block
-from taxarbor.sources._matrices import ArrayReader
+from taxarbor.sources._file_checks import Block, count_block_rows
+from taxarbor.sources._matrices import H5adReader, NpyReader, as_native
 from taxarbor.sources._parquet import ParquetReader
 
 FRAME_ROWS = 100_000
@@ -74,22 +71,26 @@ class Memory:
     n_rows: int
     n_columns: int
     names: list[str] | None
-    in_memory: ClassVar[bool] = True
+    in_memory: bool = True
+    """False for a memory map, which is read by parts."""
 
-    def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        """Yield the table, or rows of a frame."""
+    def blocks(self) -> Iterator[Block]:
+        """Yield the table, or rows of a frame or a memory map."""
         step = FRAME_ROWS if is_frame(self.table) else max(self.n_rows, 1)
+        if not self.in_memory:
+            step = count_block_rows(self.table[:1].nbytes)
         for first in range(0, max(self.n_rows, 1), step):
             rows = slice(first, min(first + step, self.n_rows))
             part = self.table if step >= self.n_rows else take_rows(self.table, rows)
-            yield Block(None, rows, lambda part=part: part)  # type: ignore[misc]
+            yield Block(None, rows, part if self.in_memory else as_native(part))
 
     def take(self, rows: IndexArray) -> Any:
         """Return some rows; the table itself for all."""
-        return self.table if len(rows) == self.n_rows else take_rows(self.table, rows)
+        taken = self.table if len(rows) == self.n_rows else take_rows(self.table, rows)
+        return taken if self.in_memory else as_native(taken)
 
 
-Reader: TypeAlias = Memory | ArrayReader | ParquetReader
+Reader: TypeAlias = Memory | NpyReader | H5adReader | ParquetReader
 """Yields all rows in blocks, in their order, and takes some of them."""
 
 
@@ -137,95 +138,40 @@ class LocalSource:
         kept = [name for name in self.names or () if name in names]
         if not kept or not isinstance(self.reader, ParquetReader):
             return self
-        return replace(self, reader=self.reader.choose(kept))
+        return replace(self, reader=replace(self.reader, names=kept))
 
     def route(
-        self,
-        work: Callable[[Any, slice], Any],
-        dtypes: Sequence[DTypeLike],
-        *,
-        n_threads: int = 1,
+        self, work: Callable[[Any, slice], Any], dtypes: Sequence[DTypeLike]
     ) -> tuple[list[NDArray[Any]], Any]:
         """Return arrays over all rows, and a total, from one pass over the blocks.
 
-        Parameters
-        ----------
-        work : callable
-            ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It
-            returns a tuple of arrays with one entry for each, and a value that is added up with
-            ``+`` over all blocks, in a fixed order. The table is only valid during the call.
-            For Dask the work must be picklable.
-        dtypes : sequence of dtype
-            Of the arrays.
-        n_threads : int
-            Blocks of a file that are worked on at the same time; a table in memory is one
-            block, and Dask has its own workers.
+        ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It returns
+        a tuple of arrays with one entry for each, and a value that is added up with ``+`` over
+        all blocks, in their order; for Dask it must be picklable. The dtypes are those of the
+        arrays.
         """
         arrays: list[NDArray[Any]] = []
         total: Any = None
-        for block, (parts, small) in self._map(partial(_route, work), n_threads):
-            same = [part.astype(t, copy=False) for part, t in zip(parts, dtypes, strict=True)]
-            if block.rows == slice(0, self.n_rows):
-                arrays = same
-            elif not arrays:
-                arrays = [np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in same]
-            for array, part in zip(arrays, same, strict=True):
-                if array is not part:
-                    array[block.rows] = part
+        for title, rows, table in self.reader.blocks():
+            with named_by(title):
+                parts, small = work(table, rows)
+            typed = [np.asarray(part, t) for part, t in zip(parts, dtypes, strict=True)]
+            if rows == slice(0, self.n_rows):
+                return typed, small
+            arrays = arrays or [np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in typed]
+            for array, part in zip(arrays, typed, strict=True):
+                array[rows] = part
             total = small if total is None else total + small
         return arrays, total
 
     def apply(
-        self,
-        work: Callable[[Any], Any],
-        dtype: DTypeLike,
-        n_columns: int | None = None,
-        *,
-        n_threads: int = 1,
+        self, work: Callable[[Any], Any], dtype: DTypeLike, n_columns: int | None = None
     ) -> NDArray[Any]:
-        """Return the arrays ``work(table)`` of all blocks as one; see :meth:`route`.
+        """Return the arrays ``work(table)`` of all blocks as one, with one dimension.
 
-        It has one dimension, or ``n_columns`` columns if given: Dask needs to know.
+        Or with ``n_columns`` columns if given, which Dask needs to know.
         """
-
-        def route(table: Any, rows: slice) -> Any:
-            return (np.asarray(work(table)),), 0
-
-        return self.route(route, (dtype,), n_threads=n_threads)[0][0]
-
-    def _map(self, call: Callable[[Block], Any], n_threads: int) -> Iterator[tuple[Block, Any]]:
-        """Yield each block and the result of the call, in order; few wait in memory."""
-        blocks = self.reader.blocks(use_threads=n_threads > 1)
-        if n_threads == 1 or self.in_memory:
-            for block in blocks:
-                yield block, call(block)
-            return
-        waiting: deque[tuple[Block, Future[Any]]] = deque()
-        pool = ThreadPoolExecutor(n_threads)
-        try:
-            for block in blocks:
-                waiting.append((block, pool.submit(call, block)))
-                if len(waiting) > n_threads + 1:
-                    first, future = waiting.popleft()
-                    yield first, future.result()
-            while waiting:
-                first, future = waiting.popleft()
-                yield first, future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _route(work: Callable[[Any, slice], Any], block: Block) -> Any:
-    table = block.load()
-    with named_by(block.title):
-        arrays, small = work(table, block.rows)
-    return [_own(array, table) for array in arrays], small
-
-
-def _own(array: NDArray[Any], table: Any) -> NDArray[Any]:
-    """Return an array that does not change when another block takes the place of the table."""
-    is_view = isinstance(table, np.ndarray) and np.may_share_memory(array, table)
-    return array.copy() if is_view else array
+        return self.route(lambda table, rows: ((work(table),), 0), (dtype,))[0][0]
 
 
 def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
@@ -241,34 +187,12 @@ def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
     return replace(sample, embedding=vectors, embedding_column=column)
 
 
-def open_memory(X: Any) -> LocalSource:
-    """Return an array-like, a sparse matrix or a frame as a source; cells are not read."""
-    try:
-        shape = np.asarray(X).shape if getattr(X, "shape", None) is None else X.shape
-        n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
-    except (TypeError, IndexError):
-        message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
-        raise InputTypeError(message, "X") from None
-    except ValueError as error:  # rows of different lengths
-        raise InputError(f"is no table: {error}", "X") from error
-    return LocalSource(Memory(X, n_rows, n_columns, column_names(X)))
-
-
 def draw_rows(
     n_rows: int, n: int, seed: int, weights: Array | None = None
 ) -> tuple[IndexArray, Array | None]:
-    """Return the row numbers of a sample, and what each row counts for.
+    """Return the row numbers of a sample of at most n rows, and what each row counts for.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows there are.
-    n : int
-        Rows to draw; all are taken if there are no more.
-    seed : int
-        Another seed draws other rows.
-    weights : array of shape (n_rows,), optional
-        How much each row counts, at least 0. Rows of weight 0 are never drawn.
+    All rows are taken if there are no more. Those of weight 0 are never drawn.
 
     Examples
     --------
@@ -300,18 +224,16 @@ def _lowest(
     n_rows: int, n: int, seed: int, weights: Array | None
 ) -> tuple[IndexArray, NDArray[Any]]:
     """Return the n rows with the lowest keys, by key, and these keys."""
-    rows = np.empty(0, dtype=np.intp)
-    hashes = np.empty(0, dtype=np.uint64)
+    rows, hashes = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.uint64)
     keys: NDArray[Any] = np.empty(0, dtype=np.float64 if weights is not None else np.uint64)
-    low: Any
-    bound: Any = None
+    bound: Any = np.inf
     for first in range(0, n_rows, HASHED_ROWS):
         numbers = np.arange(first, min(first + HASHED_ROWS, n_rows))
         if weights is not None:
             numbers = numbers[weights[numbers] > 0]
         new_hashes: NDArray[Any] = native.hashes(seed, numbers)
         new = new_hashes if weights is None else _exponential(new_hashes, weights[numbers])
-        low = slice(None) if bound is None else np.flatnonzero(new <= bound)
+        low = np.flatnonzero(new <= bound)
         rows = np.append(rows, numbers[low])
         hashes, keys = np.append(hashes, new_hashes[low]), np.append(keys, new[low])
         if len(rows) >= 2 * n or first + HASHED_ROWS >= n_rows:

@@ -1,16 +1,14 @@
-"""Matrices that are read in blocks of rows: npy files, memory maps and h5ad files.
+"""Matrices that are read in blocks of rows: npy and h5ad files.
 
 h5ad files are read with h5py by their documented layout: anndata would bring pandas and zarr
 along. https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
 
 import os
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -24,149 +22,70 @@ from taxarbor.sources._file_checks import (
     Block,
     File,
     as_texts,
-    base_name,
-    block_ranges,
     check_matrix,
     find_columns,
-    row_range,
+    read_blocks,
 )
 
 MAPPED_BYTES = 1 << 28
 """Bytes of a file over which sampled rows are taken through one map."""
-SPARSE_LAYOUTS = {"csr_matrix": sparse.csr_array, "csc_matrix": sparse.csc_array}
-SPARSE_PARTS = ("data", "indices", "indptr")
-_scratch = threading.local()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class ArrayReader:
-    """Blocks of a matrix, with all or with chosen columns."""
+class NpyReader:
+    """An npy file, and a map of it through which no page is read."""
 
-    stored: "StoredArray | H5adMatrix"
-    names: list[str] | None = None
-    chosen: IndexArray | None = None
+    file: File
+    array: NDArray[Any]
+    names: ClassVar[None] = None
     in_memory: ClassVar[bool] = False
-
-    @classmethod
-    def open(
-        cls,
-        stored: "StoredArray | H5adMatrix",
-        names: list[str] | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> "ArrayReader":
-        """Return a reader of some columns of a matrix, of all if None."""
-        if columns is None:
-            return cls(stored, names)
-        chosen = np.array(find_columns(stored.name, columns, names), dtype=np.intp)
-        return cls(stored, [*columns], chosen)
 
     @property
     def n_rows(self) -> int:
-        return self.stored.shape[0]
+        return len(self.array)
 
     @property
     def n_columns(self) -> int:
-        return self.stored.shape[1] if self.chosen is None else len(self.chosen)
+        return int(self.array.shape[1])
 
-    def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        for first, last in block_ranges(self.n_rows, self.stored.row_bytes):
-            title = f"{self.stored.name}, {row_range(first, last)}"
-            load = partial(self._choose, partial(self.stored.read, first, last))
-            yield Block(title, slice(first, last), load)
-
-    def take(self, rows: IndexArray) -> Any:
-        if len(rows) == self.n_rows:
-            return self._choose(self.stored.read_all)
-        return self._choose(partial(self.stored.take, rows))
-
-    def _choose(self, load: Callable[[], Any]) -> Any:
-        return load() if self.chosen is None else load()[:, self.chosen]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredArray:
-    """A memory map, or a view of one; of an npy file, of which no page is read through it."""
-
-    name: str
-    array: NDArray[Any]
-    file: File | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
-        return self.array.shape[0], self.array.shape[1]
-
-    @property
-    def row_bytes(self) -> int:
-        return self.shape[1] * self.array.dtype.itemsize
+    def blocks(self) -> Iterator[Block]:
+        return read_blocks(self.file.name, self.n_rows, self.array[:1].nbytes, self.read)
 
     def read(self, first: int, last: int) -> NDArray[Any]:
-        """Return rows in C order and the byte order of this machine, until the next read.
-
-        The memory is that of the thread's last read: new memory for each block would take as
-        long as the reading.
-        """
-        if self.file is None or not self.array.flags.c_contiguous:
-            return _as_native(self._map()[first:last])
-        self.file.check()
-        n_bytes = (last - first) * self.row_bytes
-        if len(getattr(_scratch, "cells", ())) < n_bytes:
-            _scratch.cells = np.empty(n_bytes, np.uint8)
-        cells: NDArray[Any] = _scratch.cells[:n_bytes]
-        with open(self.file.path, "rb") as stream:
-            stream.seek(self.array.offset + first * self.row_bytes)  # type: ignore[attr-defined]
-            if stream.readinto(cells.data) < n_bytes:
-                raise self.file.error("ends too early: it is truncated")
-        return _as_native(cells.view(self.array.dtype).reshape(-1, self.shape[1]))
-
-    def read_all(self) -> NDArray[Any]:
-        """Return all rows, in new memory."""
-        if self.file is None:
-            return _as_native(np.array(self.array, order="C"))
+        """Return rows in C order and the byte order of this machine."""
         with self.file.reading("npy"):
-            return _as_native(np.load(self.file.path, allow_pickle=False))
+            if not self.array.flags.c_contiguous:
+                return as_native(np.load(self.file.path, mmap_mode="r")[first:last])
+            begin = self.array.offset + first * self.array[:1].nbytes  # type: ignore[attr-defined]
+            n_cells = (last - first) * self.n_columns
+            cells = np.fromfile(self.file.path, self.array.dtype, n_cells, offset=begin)
+            return as_native(cells.reshape(last - first, self.n_columns))
 
     def take(self, rows: IndexArray) -> NDArray[Any]:
         """Return some of the rows, by maps of which few pages stay in memory at a time."""
-        n_maps = 1 if self.file is None else 1 + self.array.nbytes // MAPPED_BYTES
-        parts = np.array_split(rows, n_maps)
-        return _as_native(np.concatenate([self._map()[part] for part in parts if len(part)]))
-
-    def _map(self) -> NDArray[Any]:
-        if self.file is None:
-            return self.array
-        self.file.check()
-        mapped: NDArray[Any] = np.load(self.file.path, mmap_mode="r", allow_pickle=False)
-        return mapped
+        if len(rows) == self.n_rows:
+            return self.read(0, self.n_rows)
+        parts = np.array_split(rows, 1 + self.array.nbytes // MAPPED_BYTES)
+        with self.file.reading("npy"):
+            maps = (np.load(self.file.path, mmap_mode="r")[part] for part in parts if len(part))
+            return as_native(np.concatenate([*maps]))
 
 
-def _as_native(X: NDArray[Any]) -> NDArray[Any]:
+def as_native(X: NDArray[Any]) -> NDArray[Any]:
+    """Return an array in C order and the byte order of this machine."""
     return np.ascontiguousarray(X, X.dtype.newbyteorder("="))
 
 
-def open_npy(path: str | os.PathLike[str], name: str | None = None) -> StoredArray:
-    """Return the array in an npy file, in C or Fortran order."""
+def open_npy(path: str | os.PathLike[str], name: str | None = None) -> NpyReader:
+    """Return a reader of the array in an npy file, in C or Fortran order."""
     file = File.open(path, name)
     with file.reading("npy"):
-        try:
-            mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
-        except ValueError as error:
-            if "Python objects" in str(error):
-                check_matrix(file.name, np.dtype(object), ())
-            raise
+        mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
         if not isinstance(mapped, np.memmap):
             raise ValueError("it holds more than one array")
         check_matrix(file.name, mapped.dtype, mapped.shape)
-    return StoredArray(file.name, mapped, file)
-
-
-def open_memmap(X: np.memmap[Any, Any]) -> StoredArray:
-    """Return a memory map, to be read in blocks."""
-    name = base_name(str(X.filename))
-    check_matrix(name, X.dtype, X.shape)
-    return StoredArray(name, X)
+    return NpyReader(file, mapped)
 
 
 # h5ad
@@ -174,7 +93,7 @@ def open_memmap(X: np.memmap[Any, Any]) -> StoredArray:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class H5adMatrix:
+class H5adReader:
     """``X`` of an h5ad file, an array or a CSR or CSC matrix, or an array of ``obsm``."""
 
     file: File
@@ -183,110 +102,114 @@ class H5adMatrix:
     layout: str | None
     """``encoding-type`` of a sparse matrix."""
     key: str = "X"
+    names: list[str] | None = None
+    chosen: list[int] | None = None
+    """The columns to read."""
+    in_memory: ClassVar[bool] = False
 
     @property
-    def name(self) -> str:
-        return self.file.name
+    def n_rows(self) -> int:
+        return self.shape[0]
+
+    @property
+    def n_columns(self) -> int:
+        return self.shape[1] if self.chosen is None else len(self.chosen)
+
+    def blocks(self) -> Iterator[Block]:
+        return read_blocks(self.file.name, self.n_rows, self.row_bytes, self.read)
 
     def read(self, first: int, last: int) -> Any:
-        """Return rows as an array in C order, or a CSR array."""
-        with open_group(self.file, row_range(first, last)) as group:
-            X = group[self.key]
-            if self.layout is None:
-                return np.ascontiguousarray(X[first:last])
-            ends = X["indptr"][first : last + 1]
-            begin, end = int(ends[0]), int(ends[-1])
-            parts = X["data"][begin:end], X["indices"][begin:end], ends - begin
-            rows: Any = sparse.csr_array(parts, shape=(last - first, self.shape[1]))
-            check_structure(rows)
-        return rows
-
-    def read_all(self) -> Any:
-        """Return all rows; this is the only way to read a CSC matrix."""
-        if self.layout != "csc_matrix":
-            return self.read(0, self.shape[0])
+        """Return rows as an array in C order or a CSR array."""
         with open_group(self.file) as group:
-            parts = tuple(group["X"][part][()] for part in SPARSE_PARTS)
+            X = self._read(group[self.key], first, last)
+        return X if self.chosen is None else X[:, self.chosen]
+
+    def _read(self, X: Any, first: int, last: int) -> Any:
+        if self.layout is None:
+            return np.ascontiguousarray(X[first:last])
+        if self.layout == "csc_matrix":  # is read whole
+            parts = (X["data"][()], X["indices"][()], X["indptr"][()])
             columns: Any = sparse.csc_array(parts, shape=self.shape)
             check_structure(columns)
-        return columns.tocsr()
+            return columns.tocsr()[first:last]
+        ends = X["indptr"][first : last + 1]
+        begin, end = int(ends[0]), int(ends[-1])
+        parts = (X["data"][begin:end], X["indices"][begin:end], ends - begin)
+        rows: Any = sparse.csr_array(parts, shape=(last - first, self.shape[1]))
+        check_structure(rows)
+        return rows
 
     def take(self, rows: IndexArray) -> Any:
+        if len(rows) == self.n_rows:
+            return self.read(0, self.n_rows)
         parts = []
-        for first, last in block_ranges(self.shape[0], self.row_bytes):
-            inside = rows[slice(*np.searchsorted(rows, (first, last)))] - first
+        for _, block, table in self.blocks():
+            inside = rows[slice(*np.searchsorted(rows, (block.start, block.stop)))]
             if len(inside):
-                parts.append(self.read(first, last)[inside])
+                parts.append(table[inside - block.start])
         return np.concatenate(parts) if self.layout is None else sparse.vstack(parts, "csr")
 
 
 def open_h5ad(
-    path: str | os.PathLike[str], name: str | None = None, *, in_blocks: bool = True
-) -> tuple[H5adMatrix, list[str]]:
-    """Return ``X`` of an h5ad file, and the names of its columns, in the index of ``var``."""
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    name: str | None = None,
+    *,
+    in_blocks: bool = True,
+) -> H5adReader:
+    """Return a reader of ``X`` of an h5ad file, whose columns are named by ``var``."""
     file = File.open(path, name)
     with open_group(file) as group:
         var = get_frame(file, group, "var")
         names = make_unique(read_column(file, var, var.attrs["_index"]))
-        X = _get(file, group, "X")
+        X = group["X"]
         layout = str(X.attrs.get("encoding-type")) if _is_group(X) else None
         if layout is None:
             dtype, shape = X.dtype, X.shape
             row_bytes = float(np.prod(shape[1:]) * dtype.itemsize)
         else:
-            if layout not in SPARSE_LAYOUTS or (in_blocks and layout == "csc_matrix"):
+            if layout not in ("csr_matrix", *(() if in_blocks else ("csc_matrix",))):
                 hint = "adata.X = adata.X.tocsr(), then adata.write_h5ad(...)"
                 problem = f"holds X as {layout!r}, which cannot be read{' by rows' * in_blocks}"
                 raise file.error(f"{problem}; write it as CSR: {hint}")
-            data, indices, ends = (X[part] for part in SPARSE_PARTS)
-            shape, dtype = tuple(int(length) for length in X.attrs["shape"]), data.dtype
-            n_ends = shape[layout == "csc_matrix"] + 1
-            if len(shape) != 2 or len(ends) != n_ends or len(indices) != len(data):
-                sizes = f"{len(data):,} entries and {len(ends):,} ends of rows"
-                raise ValueError(f"X of shape {shape} has {sizes}")
-            entry_bytes = data.dtype.itemsize + indices.dtype.itemsize
-            row_bytes = len(data) * entry_bytes / max(shape[0], 1) + ends.dtype.itemsize
+            shape, dtype = tuple(int(length) for length in X.attrs["shape"]), X["data"].dtype
+            if len(X["indptr"]) != shape[layout == "csc_matrix"] + 1:
+                raise ValueError(f"X of shape {shape} has {len(X['indptr']):,} pointers")
+            row_bytes = len(X["data"]) * (dtype.itemsize + 8.0) / max(shape[0], 1) + 8.0
     check_matrix(file.name, dtype, shape)
     if len(names) != shape[1]:
         raise file.error(f"names {len(names):,} columns and has {shape[1]:,}")
-    return H5adMatrix(file, shape, row_bytes, layout), names
+    chosen = None if columns is None else find_columns(file.name, columns, names)
+    names = names if columns is None else [*columns]
+    return H5adReader(file, shape, row_bytes, layout, names=names, chosen=chosen)
 
 
-def list_obsm(file: File) -> list[str]:
-    """Return the names of the arrays of rows beside ``X``."""
+def open_obsm(file: File) -> dict[str, H5adReader]:
+    """Return readers of the matrices of numbers in ``obsm``, by name."""
     with open_group(file) as group:
-        return [*group["obsm"]] if "obsm" in group else []
-
-
-def open_obsm(file: File, name: str) -> H5adMatrix:
-    """Return an array of ``obsm``."""
-    with open_group(file) as group:
-        array = group["obsm"][name]
-        shape, dtype = array.shape, array.dtype
-    check_matrix(f"{name!r} in obsm of {file.name}", dtype, shape)
-    row_bytes = float(shape[1] * dtype.itemsize)
-    return H5adMatrix(file, shape, row_bytes, None, f"obsm/{name}")
+        return {
+            name: H5adReader(file, array.shape, float(array[:1].nbytes), None, f"obsm/{name}")
+            for name, array in group.get("obsm", {}).items()
+            if not _is_group(array) and array.ndim == 2 and array.dtype.kind in "fiub"
+        }
 
 
 @contextmanager
-def open_group(file: File, part: str = "") -> Iterator[Any]:
+def open_group(file: File) -> Iterator[Any]:
     """Open an h5ad file, and name it in the errors of h5py."""
     try:
         import h5py
     except ImportError as error:
         raise missing_extra("reading h5ad", "h5py") from error
-    with file.reading("h5ad", part), h5py.File(file.path, "r") as group:
+    with file.reading("h5ad"), h5py.File(file.path, "r") as group:
         yield group
 
 
 def get_frame(file: File, group: Any, name: str) -> Any:
     """Return the group of ``obs`` or ``var``."""
-    frame = _get(file, group, name)
+    frame = group[name]
     if not _is_group(frame) or "_index" not in frame.attrs:
-        raise file.error(
-            f"was written by anndata before 0.7: {name} has no index. Read it with "
-            "a newer anndata and write it again"
-        )
+        raise file.error(f"has no index in {name}; write it again with anndata 0.7 or newer")
     return frame
 
 
@@ -296,19 +219,12 @@ def read_column(file: File, frame: Any, name: str) -> tuple[str, ...]:
     if not _is_group(column):
         return as_texts(_read_values(column))
     if "codes" in column:
-        return _decode(_read_values(column["categories"]), _read_values(column["codes"]))
+        text_of = dict(enumerate(as_texts(_read_values(column["categories"])))) | {-1: ""}
+        return tuple(text_of[code] for code in _read_values(column["codes"]).tolist())
     if "mask" in column:  # nullable integers, booleans and text
-        texts = as_texts(_read_values(column["values"]))
-        mask = _read_values(column["mask"]).astype(bool)
-        pairs = zip(texts, mask, strict=True)
-        return tuple("" if is_missing else text for text, is_missing in pairs)
+        texts, mask = as_texts(_read_values(column["values"])), _read_values(column["mask"])
+        return tuple("" if gap else text for text, gap in zip(texts, mask, strict=True))
     raise file.error(f"holds {name!r} as {column.attrs.get('encoding-type')!r}: no text")
-
-
-def _get(file: File, group: Any, name: str) -> Any:
-    if name not in group:
-        raise file.error(f"is no h5ad file: it has no {name}")
-    return group[name]
 
 
 def _is_group(node: Any) -> bool:
@@ -326,14 +242,6 @@ def _read_values(array: Any) -> NDArray[Any]:
     if values.ndim != 1:
         raise ValueError(f"{array.name!r} has shape {values.shape}")
     return values
-
-
-def _decode(categories: NDArray[Any], codes: NDArray[Any]) -> tuple[str, ...]:
-    """Return the category of each code, empty for -1."""
-    texts = np.array([*as_texts(categories), ""], dtype=object)
-    if codes.dtype.kind not in "iu" or ((codes < -1) | (codes >= len(categories))).any():
-        raise ValueError("a code stands for no category")
-    return tuple(texts[codes].tolist())
 
 
 def make_unique(names: Sequence[str]) -> list[str]:

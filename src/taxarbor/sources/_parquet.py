@@ -1,195 +1,116 @@
-"""Parquet files, folders of them, and datasets of pyarrow."""
+"""Parquet files, and folders of them."""
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from taxarbor._errors import FileFormatError, InputError, counted, missing_extra
+from taxarbor._errors import FileFormatError, missing_extra
 from taxarbor._types import IndexArray
 from taxarbor.sources._file_checks import (
-    BLOCK_BYTES,
+    REQUESTED,
     Block,
     File,
     base_name,
     check_unique,
+    count_block_rows,
     find_columns,
-    mark_columns,
-    reading,
-    row_range,
 )
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 BUFFER_BYTES = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
-TEXT_BYTES = 64
-"""Bytes of memory that a text takes, about."""
-LIST_BYTES = 4096
-"""Bytes of memory that a list takes, about: an embedding of some hundred numbers."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Fragment:
-    """A fragment of a dataset, such as a Parquet file."""
+class ParquetFile:
+    """A Parquet file, with its metadata read."""
 
-    name: str
-    file: File | None
-    """The file, if it is on this machine."""
-    fragment: Any
+    file: File
     n_rows: int
     schema: Any
-    """The columns that the fragment holds, without those of its folders."""
-
-    @classmethod
-    def open(cls, fragment: Any, name: str, file: File | None) -> "Fragment":
-        """Return a fragment, with its metadata read."""
-        with cls(name, file, fragment, 0, None).reading("its metadata"):
-            schema = fragment.physical_schema
-            check_unique(name, schema.names)
-            return cls(name, file, fragment, fragment.count_rows(), schema)
-
-    def batches(
-        self, schema: Any, columns: list[str], n_rows: int, use_threads: bool
-    ) -> Iterator[Any]:
-        """Yield record batches of at most so many rows.
-
-        A scanner holds a whole row group in memory, which may be the whole file.
-        """
-        import pyarrow.dataset as ds
-        import pyarrow.parquet as pq
-
-        types = {field.name: field.type for field in self.schema}
-        is_plain = all(types.get(name) == schema.field(name).type for name in columns)
-        if self.file and is_plain and isinstance(self.fragment, ds.ParquetFileFragment):
-            buffer = min(max(BUFFER_BYTES // len(columns), 1 << 12), 1 << 20)
-            with pq.ParquetFile(self.file.path, buffer_size=buffer, pre_buffer=False) as file:
-                yield from file.iter_batches(n_rows, columns=columns, use_threads=use_threads)
-            return
-        scanner = self.fragment.scanner(
-            schema,
-            columns=columns,
-            batch_size=n_rows,
-            batch_readahead=1,
-            fragment_readahead=1,
-            use_threads=use_threads,
-        )
-        yield from scanner.to_batches()
-
-    def reading(self, part: str) -> AbstractContextManager[None]:
-        """Name the fragment and the rows in the errors of pyarrow."""
-        if self.file is None:
-            return reading(self.name, "parquet", part)
-        return self.file.reading("parquet", part)
-
-    def check_like(self, other: "Fragment") -> None:
-        """Raise FileFormatError if another file has other columns or types."""
-        types = {field.name: field.type for field in self.schema}
-        expected = {field.name: field.type for field in other.schema}
-        differing = sorted(expected.keys() - types.keys()) or sorted(
-            types.keys() - expected.keys()
-        )
-        if self.n_rows and not differing:  # without rows, text is written as null
-            differing = [name for name in types if types[name] != expected[name]]
-        for name in differing[:1]:
-            kind, other_kind = types.get(name, "absent"), expected.get(name, "absent")
-            problem = (
-                f"column {name!r} is {kind} in {self.name}, and {other_kind} in {other.name}"
-            )
-            raise FileFormatError(f"{problem}; make the files alike")
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ParquetReader:
-    """Fragments one after the other; blocks are frames of pandas."""
+    """Files one after the other; blocks are frames of pandas."""
 
-    fragments: Sequence[Fragment]
-    schema: Any
+    files: Sequence[ParquetFile]
     names: list[str]
-    step: int
-    """Rows of a block, at most."""
     requested: tuple[str, ...] = ()
     """Columns that were requested by name: a fit uses them or raises an error."""
-    categories: tuple[str, ...] = ()
-    """Columns that are categorical whatever their type."""
     in_memory: ClassVar[bool] = False
 
     @property
     def n_rows(self) -> int:
-        return sum(fragment.n_rows for fragment in self.fragments)
+        return sum(one.n_rows for one in self.files)
 
     @property
     def n_columns(self) -> int:
         return len(self.names)
 
-    def blocks(self, *, use_threads: bool) -> Iterator[Block]:
-        for name, first, batch, context in self._batches(use_threads):
-            load = partial(_load, batch, context)
-            yield Block(name, slice(first, first + len(batch)), load)
+    def blocks(self) -> Iterator[Block]:
+        import pyarrow as pa
+
+        for file, rows, start, batch in self._batches():
+            title = f"{file.name}, rows {rows.start - start} to {rows.stop - start - 1}"
+            with file.reading("parquet"):
+                frame = to_pandas(pa.Table.from_batches([batch]))
+            yield Block(title, rows, frame)
 
     def take(self, rows: IndexArray) -> Any:
         """Return some rows as one frame."""
         import pyarrow as pa
 
-        tables = []
-        for _, first, batch, context in self._batches(use_threads=True):
-            inside = rows[slice(*np.searchsorted(rows, (first, first + len(batch))))] - first
+        batches = []
+        for _, block, _, batch in self._batches():
+            inside = rows[slice(*np.searchsorted(rows, (block.start, block.stop)))]
             if len(inside):
-                with context:
-                    batch.validate(full=True)
-                    tables.append(pa.Table.from_batches([batch.take(pa.array(inside))]))
-        frame = to_pandas(pa.concat_tables(tables).combine_chunks())
-        return mark_columns(frame, self.requested, self.categories)
+                batches.append(batch.take(pa.array(inside - block.start)))
+        frame = to_pandas(pa.Table.from_batches(batches).combine_chunks())
+        frame.attrs[REQUESTED] = self.requested
+        return frame
 
-    def choose(self, names: list[str]) -> "ParquetReader":
-        """Return a reader of some of the columns."""
-        return replace(self, names=names, step=_count_block_rows(self.schema, names))
-
-    def read_all(self, names: list[str]) -> Any:
-        """Return all rows of some columns as a table of Arrow."""
+    def read_all(self) -> Any:
+        """Return all rows as a table of Arrow."""
         import pyarrow as pa
 
-        tables = []
-        for fragment in self.fragments:
-            with fragment.reading("it"):
-                tables.append(fragment.fragment.to_table(self.schema, columns=names))
-                tables[-1].validate(full=True)  # text that is not UTF-8, codes without values
-        return pa.concat_tables(tables)
+        return pa.Table.from_batches([batch for *_, batch in self._batches()])
 
-    def _batches(
-        self, use_threads: bool
-    ) -> Iterator[tuple[str, int, Any, AbstractContextManager[None]]]:
-        """Yield record batches, each with a title, its first row and what names its errors."""
-        start = 0
-        for fragment in self.fragments:
-            done = 0
-            batches = fragment.batches(self.schema, self.names, self.step, use_threads)
-            while done < fragment.n_rows:
-                with fragment.reading(f"what follows row {done}"):
-                    batch = next(batches, None)
-                    if batch is None or done + len(batch) > fragment.n_rows:
-                        declared = counted(fragment.n_rows, "row")
-                        raise ValueError(f"it declares {declared} and has another number")
-                if len(batch):
-                    rows = row_range(done, done + len(batch))
-                    title = f"{fragment.name}, {rows}"
-                    yield title, start + done, batch, fragment.reading(rows)
-                done += len(batch)
-            start += done
+    def _batches(self) -> Iterator[tuple[File, slice, int, Any]]:
+        """Yield record batches of each file, with their rows and the first row of the file.
 
+        A scanner of a dataset would hold a whole row group in memory, which may be the file.
+        """
+        import pyarrow.parquet as pq
 
-def _load(batch: Any, context: AbstractContextManager[None]) -> Any:
-    import pyarrow as pa
-
-    with context:
-        batch.validate(full=True)
-        return to_pandas(pa.Table.from_batches([batch]))
+        schema = self.files[0].schema
+        row_bytes = sum(_estimate_width(schema.field(name).type) for name in self.names)
+        n_rows = count_block_rows(row_bytes)
+        buffer = BUFFER_BYTES // len(self.names)
+        last = 0
+        for one in self.files:
+            first, last = last, last + one.n_rows
+            stop = first
+            with (
+                one.file.reading("parquet"),
+                pq.ParquetFile(one.file.path, buffer_size=buffer, pre_buffer=False) as content,
+            ):
+                for batch in content.iter_batches(n_rows, columns=self.names):
+                    batch.validate(full=True)  # text that is not UTF-8, codes without values
+                    rows = slice(stop, stop + len(batch))
+                    stop = rows.stop
+                    if stop > last:
+                        break
+                    if len(batch):
+                        yield one.file, rows, first, batch.select(self.names)
+                if stop != last:
+                    raise ValueError(f"it declares {one.n_rows:,} rows and has another number")
 
 
 def to_pandas(table: Any) -> Any:
@@ -217,111 +138,77 @@ def open_parquet(
     path: str | os.PathLike[str], columns: Sequence[str] | None = None, name: str | None = None
 ) -> ParquetReader:
     """Return a reader of a Parquet file, or of those in a folder by their names."""
-    ds, _ = _import_arrow()
-    names = {Path(path): name or base_name(path)}
-    if Path(path).is_dir():
-        files_in = sorted((one.relative_to(path).as_posix(), one) for one in _find_files(path))
-        names = {one: " ".join(relative.split()) for relative, one in files_in}
-    if not names:
+    title = name or base_name(path)
+    paths = _find_files(Path(path)) if Path(path).is_dir() else {title: Path(path)}
+    if not paths:
         suffixes = ", ".join(SUFFIXES)
-        raise FileFormatError(
-            f"{base_name(path)} is a folder without Parquet files ({suffixes})"
-        )
-    folder = path if Path(path).is_dir() else Path(path).parent
-    with reading(base_name(path), "parquet"):
-        dataset = ds.dataset(
-            [os.path.abspath(one) for one in names],
-            format="parquet",
-            partitioning=ds.partitioning(flavor="hive"),  # folders such as year=2024
-            partition_base_dir=os.path.abspath(folder),
-        )
-        pairs = zip(names.items(), dataset.get_fragments(), strict=True)
-        fragments = [
-            Fragment.open(fragment, title, File.open(one, title))
-            for (one, title), fragment in pairs
-        ]
-    first = next((fragment for fragment in fragments if fragment.n_rows), fragments[0])
-    for fragment in fragments:
-        fragment.check_like(first)
-    schema = first.schema
-    for field in dataset.schema:
-        schema = schema if field.name in schema.names else schema.append(field)
-    return _open_fragments(fragments[0].name, fragments, schema, columns)
-
-
-def open_dataset(dataset: Any) -> ParquetReader:
-    """Return a reader of a dataset of pyarrow, in its order."""
-    _, LocalFileSystem = _import_arrow()
-    check_unique("the dataset", dataset.schema.names)
-    try:
-        fragments = [*dataset.get_fragments()]
-    except ValueError as error:
-        message = "is a filtered dataset: write its rows to files first"
-        raise InputError(message, "X") from error
-    opened = []
-    for number, fragment in enumerate(fragments):
-        path: str = getattr(fragment, "path", "")
-        is_local = path and isinstance(fragment.filesystem, LocalFileSystem)
-        name = base_name(path) if path else f"fragment {number}"
-        opened.append(Fragment.open(fragment, name, File.open(path) if is_local else None))
-    return _open_fragments("the dataset", opened, dataset.schema, None)
-
-
-def _find_files(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the Parquet files in a folder and the folders in it, without hidden ones."""
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        for name in names:
-            if name.lower().endswith(SUFFIXES) and not name.startswith((".", "_")):
-                yield Path(parent) / name
-
-
-def _open_fragments(
-    title: str, fragments: Sequence[Fragment], schema: Any, columns: Sequence[str] | None
-) -> ParquetReader:
-    names = [*columns] if columns is not None else _select_features(schema)
-    find_columns(title, names, schema.names)
+        raise FileFormatError(f"{title} is a folder without Parquet files ({suffixes})")
+    opened = [_open_file(one, relative) for relative, one in paths.items()]
+    files = [one for one in opened if one.n_rows]
+    if not files:
+        raise FileFormatError(f"{title} has no rows")
+    for one in opened:
+        _check_alike(one, files[0])
+    schema = files[0].schema
+    with files[0].file.reading("parquet"):
+        names = [*columns] if columns is not None else _select_features(schema)
+    find_columns(files[0].file.name, names, schema.names)
     if not names:
         raise FileFormatError(f"{title} has no columns")
-    if not any(fragment.n_rows for fragment in fragments):
-        which = "has no rows" if len(fragments) == 1 else "and all others have no rows"
-        raise FileFormatError(f"{title} {which}")
-    return ParquetReader(fragments, schema, names, _count_block_rows(schema, names))
+    return ParquetReader(files, names)
 
 
-def _count_block_rows(schema: Any, names: Sequence[str]) -> int:
-    row_bytes = sum(_estimate_width(schema.field(name).type) for name in names)
-    return max(BLOCK_BYTES // row_bytes, 1)
+def _find_files(folder: Path) -> dict[str, Path]:
+    """Return the Parquet files in a folder and the folders in it by name, no hidden ones."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if path.suffix.lower() in SUFFIXES and not any(part[0] in "._" for part in parts):
+            found[" ".join("/".join(parts).split())] = path
+            if any("=" in part for part in parts[:-1]):
+                problem = f"has a column in the names of folders ({parts[0]})"
+                remedy = "pass dask.dataframe.read_parquet(path)"
+                raise FileFormatError(f"{base_name(folder)} {problem}; {remedy}")
+    return found
+
+
+def _open_file(path: Path, name: str) -> ParquetFile:
+    try:
+        import pandas  # noqa: F401
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise missing_extra("reading parquet", "pandas", "pyarrow") from error
+    file = File.open(path, name)
+    with file.reading("parquet"), pq.ParquetFile(path) as content:
+        check_unique(name, content.schema_arrow.names)
+        return ParquetFile(file, content.metadata.num_rows, content.schema_arrow)
+
+
+def _check_alike(one: ParquetFile, other: ParquetFile) -> None:
+    """Raise FileFormatError if two files have other columns or types."""
+    types, others = ({field.name: field.type for field in file.schema} for file in (one, other))
+    for column in [*others, *types]:
+        kind, other_kind = types.get(column, "absent"), others.get(column, "absent")
+        if kind != other_kind and (one.n_rows or "absent" in (kind, other_kind)):
+            # Without rows, text is written as null.
+            where = f"{kind} in {one.file.name}, and {other_kind} in {other.file.name}"
+            raise FileFormatError(f"column {column!r} is {where}; make the files alike")
 
 
 def _estimate_width(dtype: Any) -> int:
     """Return the bytes that a cell takes in memory, about."""
     from pyarrow import types
 
-    try:
-        return max(int(dtype.bit_width) // 8, 1)
-    except ValueError:  # text, lists
-        return LIST_BYTES if types.is_nested(dtype) else TEXT_BYTES
+    if types.is_nested(dtype):
+        return 4096  # an embedding of some hundred numbers
+    return 8 if types.is_primitive(dtype) else 64
 
 
 def _select_features(schema: Any) -> list[str]:
     """Return the columns of a file without those that are the index of a frame."""
-    index: set[str] = set()
-    with suppress(ValueError, AttributeError, TypeError):  # damaged metadata of pandas
-        columns = (schema.pandas_metadata or {}).get("index_columns", [])
-        index = {name for name in columns if isinstance(name, str)}
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
     return [
         name
         for name in schema.names
         if name not in index and not name.startswith("__index_level_")
     ]
-
-
-def _import_arrow() -> tuple[Any, Any]:
-    try:
-        import pandas  # noqa: F401
-        import pyarrow.dataset as ds
-        from pyarrow.fs import LocalFileSystem
-    except ImportError as error:
-        raise missing_extra("reading parquet", "pandas", "pyarrow") from error
-    return ds, LocalFileSystem

@@ -253,7 +253,7 @@ def _run_all(fits: list[Callable[[], Any]], n_threads: int, verbose: int) -> lis
     """Return the fitted models, in the order of their fits."""
     models: list[Any] = []
     with (
-        show_progress("assess", verbose, "refits") as bar,
+        show_progress("assess", verbose, "refits") as observer,
         warnings.catch_warnings(),
         ThreadPoolExecutor(n_threads) as pool,
     ):
@@ -261,8 +261,7 @@ def _run_all(fits: list[Callable[[], Any]], n_threads: int, verbose: int) -> lis
         try:
             for model in (pool.map if n_threads > 1 else map)(lambda fit: fit(), fits):
                 models.append(model)
-                if bar is not None:
-                    bar(GrowthEvent(len(models), len(fits), len(models)))
+                observer(GrowthEvent(len(models), len(fits), len(models)))
         except BaseException:  # Ctrl-C: refits that wait are not begun
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -146,7 +146,7 @@ def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None
     if incomplete and encoder.missing == "error":
         problem = f"has missing values in {counted(len(incomplete), 'column')}"
         problem = f"{problem}: {some(incomplete, 5)}; impute them"
-        raise InputError(problem, "X", (", or choose another", "missing"))
+        raise InputError(f"{problem}, or choose another way to treat missing values", "X")
     if encoder.metric == "cosine":
         _check_cosine(columns, encoder.scale)
     reason_to_scale = _find_reason_to_scale(used, encoder)

@@ -235,8 +235,7 @@ def _parse_numbers(
         row = int(np.isin(codes, odd).argmax())
         raise request.error(
             f"has numbers in the column {name!r} except {str(cells.iloc[row])[:60]!r} in "
-            f"{text.find_line(row)}; fix it, or leave the cell empty",
-            (", or choose other columns with", "columns"),
+            f"{text.find_line(row)}; fix it, leave the cell empty, or choose other columns"
         )
     return None
 

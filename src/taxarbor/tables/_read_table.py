@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
 from taxarbor.rows._structure import check_structure
 from taxarbor.sources._file_checks import as_texts, check_matrix, check_present, list_names
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
@@ -184,8 +184,8 @@ def _format_by_name(source: Source, request: Request) -> str | None:
         return None
     if extension in SPREADSHEETS:
         raise request.error("is a spreadsheet, which is not supported; save the sheet as csv")
-    message = f"has no extension of a supported format, one of {', '.join(READERS)}"
-    raise request.error(message, ("; choose one with", "format"))
+    problem = f"must be given for {request.name}, whose extension is none of these"
+    raise FileFormatError(f"{problem}: {', '.join(READERS)}", "format")
 
 
 def _format_by_content(stream: IO[bytes]) -> str:
@@ -215,10 +215,10 @@ def _decompress(stream: IO[bytes], format: str, request: Request) -> IO[bytes]:
 def read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
     """Return the table in a parquet file."""
     reader = open_parquet(path, name=request.name)
-    names = reader.schema.names
+    names = reader.files[0].schema.names
     check_present(request.name, request.text_columns, names)
     index = next((name for name in names if INDEX.fullmatch(name)), None)
-    table = reader.read_all(names)
+    table = replace(reader, names=names).read_all()
     as_text = {*request.text_columns} | ({index} if index is not None else set())
     texts = {name: as_texts(table.column(name).to_pylist()) for name in as_text}
     with request.reading("parquet"):
@@ -230,13 +230,14 @@ def read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
 
 def read_npy(path: str | os.PathLike[str], request: Request) -> Table:
     """Return the table in an npy file: one array with two axes."""
-    return _make_unnamed(request, open_npy(path, request.name).read_all())
+    reader = open_npy(path, request.name)
+    return _make_unnamed(request, reader.read(0, reader.n_rows))
 
 
 def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
     """Return the table in an h5ad file: ``X``, with the names in ``obs`` and ``var``."""
-    matrix, names = open_h5ad(path, request.name, in_blocks=False)
-    n_rows = matrix.shape[0]
+    matrix = open_h5ad(path, name=request.name, in_blocks=False)
+    n_rows = matrix.n_rows
     with open_group(matrix.file) as group:
         obs = get_frame(matrix.file, group, "obs")
         index = obs.attrs["_index"]
@@ -252,7 +253,7 @@ def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
                 f"has {counted(n_rows, 'row')}, and {len(values):,} in {where!r}"
             )
     return replace(
-        make_table(request, matrix.read_all(), names),
+        make_table(request, matrix.read(0, n_rows), matrix.names),
         row_names=texts[request.id_column or index],
         labels=as_labels(texts.get(request.label_column or "")),
         id_column=request.id_column,

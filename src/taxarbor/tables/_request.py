@@ -86,9 +86,9 @@ class Request:
         requested = (self.id_column, self.label_column)
         return tuple(dict.fromkeys(name for name in requested if name is not None))
 
-    def error(self, text: str, remedy: tuple[str, str] | None = None) -> FileFormatError:
+    def error(self, text: str) -> FileFormatError:
         """Return an error that names the file."""
-        return FileFormatError(f"{self.name} {text}", remedy=remedy)
+        return FileFormatError(f"{self.name} {text}")
 
     def reading(self, format: str) -> AbstractContextManager[None]:
         """Turn the errors of other libraries into a FileFormatError about this file."""
