@@ -142,16 +142,6 @@ def test_a_folder_gives_the_model_of_the_table_in_memory(run_json, folder, custo
     assert blocks.tree.has_rows == ("hmmc" in options)
 
 
-def test_identifiers_are_used_if_named(run_json, folder, in_blocks):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"id": rng.permutation(100), "x": rng.normal(size=100)})
-    frame.to_parquet(folder / "x.parquet", index=False)
-    document = run_json("fit", "x.parquet", "-k", 2, "-o", "m", "--force")
-    assert [one["column"] for one in document["dropped"]] == ["id"]
-    run_json("fit", "x.parquet", "-k", 2, "-o", "m", "--force", "--columns", "id,x")
-    assert Taxonomy.load(folder / "m").feature_names == ("id", "x")
-
-
 def test_large_files_are_read_in_blocks(run_json, folder, customers, in_blocks):
     customers.to_parquet(folder / "x.parquet", index=False)
     for options, has_rows in (

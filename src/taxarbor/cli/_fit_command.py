@@ -167,7 +167,7 @@ def fit(
         if show and not write.open_in_browser(page):
             notes.append(f"no browser found: open {page} in one")
     dropped = [{"column": column, "reason": reason} for column, reason in fitted.dropped]
-    if columns is None and dropped and not as_json:  # else others are left out on request
+    if dropped and not as_json:
         listed = [f"{column} ({reason})" for column, reason in fitted.dropped]
         notes.insert(0, f"columns left out: {some(listed, MAX_NAMED)}")
     document = {"data": data, "method": method, **summarize(taxonomy), "dropped": dropped}

@@ -184,10 +184,7 @@ def _open_training_table(
         return data.read(columns)
     is_column = embedding is not None and not embedding.endswith(".npy")
     names = dict.fromkeys([*columns, embedding or ""] if is_column else columns)
-    table = data.read([*names])
-    source: Any = table.X
-    requested = tuple(name for name in columns if name != embedding)
-    return replace(table, X=replace(source, reader=replace(source.reader, requested=requested)))
+    return data.read([*names])
 
 
 def find_embedding(data: DataFile, name: str | None, known: Collection[str] = ()) -> Any:

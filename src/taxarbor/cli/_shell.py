@@ -42,13 +42,13 @@ def _argument(help: str, name: str) -> Any:
     return typer.Argument(help=help, metavar=name, show_default=False)
 
 
-FileFormat: TypeAlias = Literal["csv", "tsv", "parquet", "npy", "npz", "mtx", "h5ad"]
+FileFormat: TypeAlias = Literal["csv", "tsv", "parquet", "npy", "npz", "h5ad"]
 Model = Annotated[Path, _argument("Model written by fit.", "MODEL")]
 Data = Annotated[
     Path,
     _argument(
-        "Table to read: csv, tsv, parquet, npy, npz, mtx, h5ad, or a folder of parquet files; "
-        "- is standard input.",
+        "Table to read: csv, tsv, parquet, npy, npz, h5ad, or a folder of parquet files; "
+        "- is standard input, in csv.",
         "DATA",
     ),
 ]

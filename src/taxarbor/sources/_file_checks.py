@@ -18,8 +18,6 @@ BLOCK_BYTES = 1 << 24
 """Bytes of a block that is read from a file."""
 MAX_NAMED = 10
 """Columns that a message names."""
-REQUESTED = "taxarbor requested"
-"""Key of pandas' ``attrs`` for the columns that were requested by name."""
 
 
 @final
@@ -168,15 +166,6 @@ def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None
         raise FileFormatError(f"{title} {message}{hint * (len(shape) == 1)}")
     if 0 in shape:
         raise FileFormatError(f"{title} has no {'columns' if shape[0] else 'rows'}")
-
-
-def mark_columns(frame: Any, requested: Sequence[str], categories: Sequence[str]) -> Any:
-    """Mark columns of a pandas frame, in place, as requested, some of them as categories."""
-    for name in categories:
-        frame[name] = frame[name].astype("category")
-    known = frame.attrs.get(REQUESTED, ())
-    frame.attrs[REQUESTED] = tuple(dict.fromkeys((*known, *requested, *categories)))
-    return frame
 
 
 def list_names(names: Iterable[Any]) -> str:

@@ -19,7 +19,6 @@ from taxarbor.sources._file_checks import (
     base_name,
     check_unique,
     find_columns,
-    mark_columns,
     reading,
     row_range,
 )
@@ -114,10 +113,6 @@ class ParquetReader:
     names: list[str]
     step: int
     """Rows of a block, at most."""
-    requested: tuple[str, ...] = ()
-    """Columns that were requested by name: a fit uses them or raises an error."""
-    categories: tuple[str, ...] = ()
-    """Columns that are categorical whatever their type."""
     in_memory: ClassVar[bool] = False
 
     @property
@@ -144,8 +139,7 @@ class ParquetReader:
                 with context:
                     batch.validate(full=True)
                     tables.append(pa.Table.from_batches([batch.take(pa.array(inside))]))
-        frame = to_pandas(pa.concat_tables(tables).combine_chunks())
-        return mark_columns(frame, self.requested, self.categories)
+        return to_pandas(pa.concat_tables(tables).combine_chunks())
 
     def choose(self, names: list[str]) -> "ParquetReader":
         """Return a reader of some of the columns."""

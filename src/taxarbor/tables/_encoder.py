@@ -204,9 +204,6 @@ class Features:
         The column of each feature, where any column has several.
     empty : bool array of shape (n_rows,) or None
         Which rows have no value at all; None if all have one.
-    is_readable : bool
-        Whether people read the features, so that rules should use few of them; False for the
-        numbers of an embedding.
     """
 
     data: Any
@@ -215,7 +212,6 @@ class Features:
     missing: Any = None
     owner: IndexArray | None = None
     empty: NDArray[np.bool_] | None = None
-    is_readable: bool = True
 
 
 def make_features(
@@ -225,7 +221,7 @@ def make_features(
 
     Arrays of numbers and sparse matrices are features already, with missing values imputed;
     all other tables are encoded. ``embedding`` names the column of X with the vectors of
-    rows: it is no feature, unless no other column can be used. The estimator stays as it is.
+    rows, which is no feature. The estimator stays as it is.
     """
     X, encoder = as_frame(X), estimator.encoder
     is_auto = isinstance(encoder, str) and encoder == "auto"
@@ -234,7 +230,7 @@ def make_features(
         raise InputTypeError(problem, "encoder")
     if isinstance(encoder, Encoding):  # whose rows these are, encoded already
         data, seen = check_array(estimator, X, allow_nan=False)
-        return Features(data, seen, owner=_find_owner(encoder), is_readable=encoder.is_readable)
+        return Features(data, seen, owner=_find_owner(encoder))
     if encoder is None and embedding is not None:
         problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
         raise InputError(f"{problem}; pass the vectors as an array", "embedding")
@@ -273,8 +269,7 @@ def _encode_table(
         encoding = replace(encoding, dropped=dropped)
     if encoding.is_identity and missing is None:
         return Features(data, seen)
-    owner, is_readable = _find_owner(encoding), encoding.is_readable
-    return Features(data, seen, encoding, missing, owner, empty, is_readable=is_readable)
+    return Features(data, seen, encoding, missing, _find_owner(encoding), empty)
 
 
 def _warn(encoding: Encoding) -> None:
