@@ -117,7 +117,7 @@ def test_each_format_by_its_name(tmp_path):
             np.testing.assert_array_equal(dense(table.X), EXPECTED)
             named = None if suffix == "npy" else ("height", "legs", "flies")
             assert table.feature_names == named
-            assert (table.labels, table.dropped) == (None, ())
+            assert table.labels is None
             if suffix in {"csv", "tsv", "parquet"}:
                 assert [str(kind) for kind in table.X.dtypes] == ["float64", "int64", "bool"]
                 assert table.row_names == ("owl", "fox", "ant")
@@ -250,7 +250,7 @@ def test_requested_columns_are_read_in_their_order():
         assert "film_id" in read(content, kind_of(content)).X  # the rows have better names
         table = read(content, kind_of(content), columns=["film_id", "name"])
         assert [*table.X] == ["film_id", "name"]
-        assert (table.row_names, table.dropped) == (None, ())
+        assert table.row_names is None
 
 
 def test_one_column_names_the_rows():
@@ -286,9 +286,7 @@ def test_an_index_becomes_row_names():
         kind = kind_of(content)
         table, other = read(content, kind), read(content, kind, id_column="name")
         assert table.row_names == ("007", "NA", "x")
-        assert (index, "the index: used as row names") in table.dropped
         assert other.row_names == ("owl", "fox", "ant")
-        assert (index, "the index") in other.dropped
         for found in (table, other):
             np.testing.assert_array_equal(dense(found.X[[*FRAME][:3]]), EXPECTED)
         assert read(content, kind, id_column=index).row_names == ("007", "NA", "x")
@@ -329,7 +327,6 @@ def test_names_and_labels_are_read_to_the_letter():
     assert table.labels.tolist() == ["NA", "", "None"]
     assert table.labels.dtype.kind == "U"
     assert table.feature_names == ("a",)
-    assert table.dropped == ()
     columns = {"k": [7, None], "y": pa.array(["u", None]).dictionary_encode(), "a": [1, 2]}
     table = read(arrow(**columns), "parquet", id_column="k", label_column="y")
     assert (table.row_names, table.labels.tolist()) == (("7", ""), ["u", ""])

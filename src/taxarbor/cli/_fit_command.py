@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -222,12 +221,11 @@ def _fit_file(estimator: Any, file: "DataFile", options: ColumnOptions) -> Fitte
     with shell.collect_notes(warned, but=TableWarning):
         estimator.set_params(encoder=encoder).fit(table.X if encoder == AUTO else X, **given)
     seconds = time.perf_counter() - begin
-    taxonomy, dropped = estimator.taxonomy_, table.dropped
+    taxonomy, dropped = estimator.taxonomy_, ()
     if taxonomy.feature_names is None and table.feature_names is not None:
         taxonomy = taxonomy.rename_features(table.feature_names)
     if (encoding := taxonomy.encoding) is not None:
-        dropped, notes = (*dropped, *encoding.dropped), [*notes, *encoding.notes]
-        taxonomy = replace(taxonomy, encoding=replace(encoding, dropped=dropped))
+        dropped, notes = encoding.dropped, [*notes, *encoding.notes]
     notes += [*_describe_excluded(taxonomy, is_weighted=weights is not None), *warned]
     return FittedTable(taxonomy, estimator.labels_, table, X, dropped, notes, seconds)
 

@@ -233,7 +233,7 @@ def read_rows(taxonomy: Taxonomy, data: DataFile) -> Table:
             raise FileFormatError(message) from error
         return table
     if names is not None:
-        return replace(table, dropped=())
+        return table
     first: Any = table.X.sample(1, seed=0).table if data.in_blocks else table.X
     if encoding is None and is_frame(first):  # a model of a matrix without names
         numbers = [*first.select_dtypes(["number", "bool"]).columns]

@@ -22,7 +22,8 @@ from taxarbor._errors import (
     warn_caller,
 )
 from taxarbor._frames import as_frame, as_table, is_frame, is_plain, wrap_frame
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import IndexArray
+from taxarbor.rows._structure import all_finite
 from taxarbor.tables._encoding import Encoding, FeatureRows, find_empty_rows
 from taxarbor.tables._profile import FROM_DTYPE, make_encoding
 from taxarbor.tables._validation import (
@@ -180,8 +181,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             is_listed = isinstance(X, list | tuple) or np.ma.isMaskedArray(X)
             kept = as_table(X) if is_listed else X
             check_dimensions(kept)
-            options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr", "reset": reset}
-            data = validation.validate_data(self, kept, ensure_all_finite=False, **options)
+            data = validation.validate_data(
+                self,
+                kept,
+                reset=reset,
+                dtype=None,
+                accept_sparse="csr",
+                ensure_all_finite=False,
+            )
         return kept if np.ma.isMaskedArray(kept) else data
 
 
@@ -234,14 +241,17 @@ def make_features(
     if encoder is None and embedding is not None:
         problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
         raise InputError(f"{problem}; pass the vectors as an array", "embedding")
-    if encoder is None or (is_auto and _may_be_numbers(X)):
+    is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
+    cells = np.asarray(X, dtype=object).ravel() if is_auto and is_listed else ()
+    has_units = is_frame(X) or any(isinstance(cell, str) for cell in cells)
+    is_mixed = has_units or np.ma.isMaskedArray(X) or any(cell is None for cell in cells)
+    if encoder is None or (is_auto and not is_mixed):
         data, seen = check_array(estimator, X, allow_nan=is_auto)
-        if not (is_auto and _has_nan(data)):
+        if all_finite(data.data if issparse(data) else data):  # type: ignore[attr-defined]
             check_range(data)
             return Features(data, seen)
     if is_auto:
-        is_table = is_frame(X) or any(isinstance(cell, str) for cell in _objects(X))
-        encoder = TableEncoder(scale="auto" if is_table else None)
+        encoder = TableEncoder(scale="auto" if has_units else None)
     encoder = clone(encoder).fit(X, sample_weight=sample_weight)
     encoder.encoding_ = encoder.encoding_.equalize_columns()
     return _encode_table(encoder, X, is_auto, embedding)
@@ -261,46 +271,21 @@ def _encode_table(
         raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
     check_range(data)
     seen = SeenFeatures.of(encoder)
-    others = tuple(pair for pair in encoding.dropped if pair[0] != embedding)
-    if is_auto:
-        _warn(replace(encoding, dropped=others))
+    others = [pair for pair in encoding.dropped if pair[0] != embedding]
+    notes = [*encoding.notes]
+    if others:
+        reasons = [f"{name} ({reason})" for name, reason in others]
+        notes.append(f"left out: {some(reasons, 10)}")
+    if is_auto and notes:
+        warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
     if len(others) < len(encoding.dropped):
-        dropped = (*others, (str(embedding), "the embedding of the clusters"))
-        encoding = replace(encoding, dropped=dropped)
+        others.append((str(embedding), "the embedding of the clusters"))
+        encoding = replace(encoding, dropped=tuple(others))
     if encoding.is_identity and missing is None:
         return Features(data, seen)
     return Features(data, seen, encoding, missing, _find_owner(encoding), empty)
 
 
-def _warn(encoding: Encoding) -> None:
-    """Warn of what was done to a table."""
-    notes = [*encoding.notes]
-    if encoding.dropped:
-        reasons = [f"{name} ({reason})" for name, reason in encoding.dropped]
-        notes.append(f"left out: {some(reasons, 10)}")
-    if notes:
-        warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
-
-
 def _find_owner(encoding: Encoding) -> IndexArray | None:
     """Return the column of each feature, where any column has several."""
     return None if len(encoding.columns) == encoding.n_features else encoding.owner
-
-
-def _has_nan(data: Any) -> bool:
-    cells: Array = data.data if issparse(data) else data  # type: ignore[attr-defined]
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isnan(cells.sum())) and bool(np.isnan(cells).any())
-
-
-def _may_be_numbers(X: Any) -> bool:
-    """Return whether data are numbers and nothing else, or a list that may be."""
-    if is_frame(X) or np.ma.isMaskedArray(X):
-        return False
-    return not any(cell is None or isinstance(cell, str) for cell in _objects(X))
-
-
-def _objects(X: Any) -> Any:
-    """Return the cells of a list or an array of objects or text; none of other data."""
-    is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
-    return np.asarray(X, dtype=object).ravel() if is_listed else ()

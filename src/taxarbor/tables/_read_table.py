@@ -67,8 +67,6 @@ class Table:
         The id column, or the index of the file, where there is one.
     labels : array of str of shape (n_rows,) or None
         The label column; empty where a label is missing.
-    dropped : tuple of (str, str)
-        The index, which is not in ``X``, and why. A ``TableEncoder`` may leave out more.
     notes : tuple of str
         Remarks on the reading of the file.
     id_column : str or None
@@ -86,7 +84,6 @@ class Table:
     feature_names: tuple[str, ...] | None
     row_names: tuple[str, ...] | None = None
     labels: NDArray[np.str_] | None = None
-    dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     id_column: str | None = None
 
@@ -339,13 +336,11 @@ def _make_frame_table(
         raise FileFormatError(f"{request.name} has no column to use")
     if not has_names:
         frame.columns = range(frame.shape[1])
-    why = "the index: used as row names" if ids == index else "the index"
     return Table(
         frame,
         tuple(map(str, frame.columns)) if has_names else None,
         None if ids is None else texts[ids],
         request.find_labels(texts),
-        () if index is None else ((index, why),),
         () if has_names else (NO_HEADER,),
         id_column=None if ids == index else ids,
     )
