@@ -55,14 +55,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    missing : {"mean", "error"}, default="mean"
-        "mean": missing values are imputed by the mean of the column, or the share of each
-        category. "error": they raise an error.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categorical: "from_dtype", those of a frame that are text or of type
-        category, if text has few values (50 at most, each twice on average); or their names,
-        their positions, or a mask. None: no column is. Unless a column is named, rare values
-        (of fewer than 5 rows, or one in a thousand) count as missing.
+        category, if text has few values (50 at most, each twice on average); or their names or
+        positions. None: no column is. Unless a column is named, rare values (of fewer than 5
+        rows, or one in a thousand) count as missing.
     date_features : "from_dtype", array-like or None, default=None
         Which columns of dates to use, as year, month and weekday: all of a date type, or
         named as above.
@@ -100,13 +97,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        missing: Literal["mean", "error"] = "mean",
         categorical_features: Any = FROM_DTYPE,
         date_features: Any = None,
         scale: Literal["auto", "standard"] | None = "auto",
         metric: Literal["euclidean", "cosine"] = "euclidean",
     ) -> None:
-        self.missing = missing
         self.categorical_features = categorical_features
         self.date_features = date_features
         self.scale = scale
@@ -134,7 +129,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             If a parameter or the table cannot be used; the message says which, and why.
         """
-        check_choice("missing", self.missing, ("mean", "error"))
         check_choice("scale", self.scale, ("auto", "standard", None))
         check_choice("metric", self.metric, ("euclidean", "cosine"))
         table = self._check(X, reset=True)

@@ -115,8 +115,6 @@ class Encoding:
         Subtracted from each feature in the fit, and the divisor after that.
     unit_length : bool
         Whether each row is normalized to length 1 first.
-    refuses_missing : bool
-        Whether missing values raise an error.
     dropped : tuple of (str, str)
         Each column that is left out, and why.
     notes : tuple of str
@@ -131,7 +129,6 @@ class Encoding:
     shift: Array
     scale: Array
     unit_length: bool = False
-    refuses_missing: bool = False
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     owner: IndexArray = field(init=False)
@@ -268,8 +265,6 @@ class Encoding:
             is_scaled = scaled and not self.unit_length
             rows = self._from_columns(table, dtype, scaled=is_scaled)
             scaled = scaled and not is_scaled
-        if rows.missing is not None and self.refuses_missing:
-            raise InputError("has missing values, which are refused; impute them", "X")
         if self.unit_length:
             to_unit_length(rows.data)
         if scaled:
@@ -357,7 +352,7 @@ class Encoding:
             matrix.data[entries] /= scale[features]
 
 
-_FLAGS = ("has_names", "unit_length", "refuses_missing")
+_FLAGS = ("has_names", "unit_length")
 _PLAIN = ("n_columns_in", *_FLAGS, "dropped", "notes")
 
 

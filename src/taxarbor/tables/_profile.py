@@ -7,10 +7,10 @@ finished :class:`~taxarbor.tables._encoding.Encoding`.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from itertools import chain
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import narwhals as nw
 import numpy as np
@@ -38,7 +38,13 @@ from taxarbor._frames import (
 )
 from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.tables._encoding import WEEKDAYS, Column, Encoding, date_parts
+from taxarbor.tables._encoding import (
+    MIN_FEATURES_PER_SPARSE_COLUMN,
+    WEEKDAYS,
+    Column,
+    Encoding,
+    date_parts,
+)
 
 if TYPE_CHECKING:
     from taxarbor.tables._encoder import TableEncoder
@@ -72,50 +78,25 @@ MAX_ROW_NAME = 100
 LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")
 """Dates such as 1/2/2024, and numbers such as $1,200, which are no names."""
 
-AS_DATES = "dates, which are used only if requested"
-AS_TEXT = "text, which is not declared categorical"
-AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
-
 Selection = frozenset[int] | None
 """Positions of the columns that a parameter of the encoder selects; None: by their types."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class ColumnStats:
-    """A column that is used, and statistics of its numbers without outliers.
-
-    Attributes
-    ----------
-    column : Column
-        Its encoding, with its mean or the shares of its categories.
-    std : float
-        Standard deviation; zero for categories.
-    n_rare : int
-        Values that are too rare to be categories.
-    """
+class ColumnStats(NamedTuple):
+    """A column that is used, and statistics of its numbers without outliers."""
 
     column: Column
     std: float = 0.0
+    """Standard deviation; zero for categories."""
     n_rare: int = 0
+    """Values that are too rare to be categories."""
 
 
 def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None) -> Encoding:
     """Return the encoding of a table: the types of its columns, and their scales.
 
-    Parameters
-    ----------
-    table : frame, array or sparse matrix of shape (n_rows, n_columns)
-        The table.
-    encoder : TableEncoder
-        Its parameters say which columns are categorical, which dates are used, and more.
-    counts : int array of shape (n_rows,) or None
-        How often each row counts; once if None.
-
-    Raises
-    ------
-    InputError
-        If no column can be used, or one not in the way that was asked for.
+    ``counts`` are how often each row counts; once if None. Raises InputError if no column can
+    be used, or one not in the way that was asked for.
     """
     table = as_table(table)
     given_names = column_names(table)
@@ -142,26 +123,22 @@ def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None
         reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
         raise InputError(f"has no column to use: {reasons}", "X")
     columns = tuple(one.column for one in used)
-    incomplete = [repr(one.label) for one in columns if one.missing]
-    if incomplete and encoder.missing == "error":
-        problem = f"has missing values in {counted(len(incomplete), 'column')}"
-        problem = f"{problem}: {some(incomplete, 5)}; impute them"
-        raise InputError(problem, "X", (", or choose another", "missing"))
     if encoder.metric == "cosine":
         _check_cosine(columns, encoder.scale)
     reason_to_scale = _find_reason_to_scale(used, encoder)
     n_features = sum(one.n_features for one in columns)
     shift, scale = np.zeros(n_features), np.ones(n_features)
-    encoding = Encoding(columns, len(names), given_names is not None, shift, scale)
     if reason_to_scale is not None:
-        scales = (_scale_column(one, issparse(table), encoding.is_sparse) for one in used)
+        becomes_sparse = n_features > MIN_FEATURES_PER_SPARSE_COLUMN * len(columns)
+        scales = (_scale_column(one, issparse(table), becomes_sparse) for one in used)
         shift, scale = np.array([*chain(*scales)]).T
-    return replace(
-        encoding,
+    return Encoding(
+        columns,
+        n_columns_in=len(names),
+        has_names=given_names is not None,
         shift=shift,
         scale=scale,
         unit_length=encoder.metric == "cosine",
-        refuses_missing=encoder.missing == "error",
         dropped=tuple(dropped),
         notes=tuple(_describe_encoding(used, reason_to_scale, encoder.metric)),
     )
@@ -180,14 +157,9 @@ def _select(parameter: str, given: Any, names: Sequence[str]) -> Selection:
         problem = f'must be "{FROM_DTYPE}", None, or names of columns in a list; got {given!r}'
         raise InputError(problem, parameter)
     chosen = np.asarray(given)
-    if chosen.ndim != 1 or (chosen.dtype.kind not in "biuUO" and chosen.size):
-        problem = f"must be names or positions of columns, or a mask; got {given!r}"
+    if chosen.ndim != 1 or (chosen.dtype.kind not in "iuUO" and chosen.size):
+        problem = f"must be names or positions of columns; got {given!r}"
         raise InputTypeError(problem, parameter)
-    if chosen.dtype.kind == "b":
-        if len(chosen) != len(names):
-            problem = f"is a mask of {len(chosen)}, and X has {len(names)} columns"
-            raise InputError(problem, parameter)
-        return frozenset(np.flatnonzero(chosen).tolist())
     position_of = {name: position for position, name in enumerate(names)}
     positions = []
     for one in chosen.tolist():
@@ -239,9 +211,11 @@ class _ColumnReader:
             return self._read_numbers(position, name, cells)
         if kind == "date" and self.dates is None:
             return self._read_dates(position, name, cells)
-        if kind == "vector":
-            return f"vectors: pass embedding={name!r}, or np.stack of the column as X"
-        reasons = {"date": AS_DATES, "text": AS_TEXT, "category": AS_TEXT}
+        reasons = {
+            "vector": f"vectors: pass embedding={name!r}, or np.stack of the column as X",
+            "date": "dates, which are used only if requested",
+            **dict.fromkeys(["text", "category"], "text, which is not declared categorical"),
+        }
         return reasons.get(kind, kind)
 
     def _read_numbers(
@@ -255,7 +229,7 @@ class _ColumnReader:
             return "empty"
         may_be_identifier = kind == "number" and self.may_have_identifiers
         if may_be_identifier and is_identifier(name, values):
-            return AS_IDENTIFIER
+            return "looks like an identifier; rename the column to use it"
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
@@ -303,7 +277,7 @@ class _ColumnReader:
         if is_declared or len(common) < 2:
             common, n_rare = texts, 0
         stats = self._make_categories(position, name, "category", common)
-        return [replace(stats, n_rare=n_rare)]
+        return [stats._replace(n_rare=n_rare)]
 
     def _make_categories(
         self, position: int, name: str, kind: str, texts: dict[str, Any]
