@@ -22,7 +22,7 @@ from taxarbor._errors import (
     warn_caller,
 )
 from taxarbor._frames import as_frame, as_table, is_frame, is_plain, wrap_frame
-from taxarbor._types import IndexArray
+from taxarbor._types import IndexArray, Matrix
 from taxarbor.rows._structure import all_finite
 from taxarbor.tables._encoding import Encoding, FeatureRows, find_empty_rows
 from taxarbor.tables._profile import FROM_DTYPE, make_encoding
@@ -189,30 +189,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The features of training rows, and the encoding that made them.
+    """The features of training rows, C-contiguous or canonical CSR, and their encoding."""
 
-    Attributes
-    ----------
-    data : C-contiguous float array or canonical CSR matrix of shape (n_rows, n_features)
-        The features.
-    seen : SeenFeatures
-        The number and the names of the table's columns.
-    encoding : Encoding or None
-        How the columns were encoded; None where they are the features.
-    missing : bool array or CSC matrix of shape (n_rows, n_columns), or None
-        Which cells are missing; None if none are.
-    owner : int array of shape (n_features,) or None
-        The column of each feature, where any column has several.
-    empty : bool array of shape (n_rows,) or None
-        Which rows have no value at all; None if all have one.
-    """
-
-    data: Any
+    data: Matrix
     seen: SeenFeatures
     encoding: Encoding | None = None
+    """How the columns were encoded; None where they are the features."""
     missing: Any = None
+    """Which cells are missing, a bool array or CSC matrix; None if none are."""
     owner: IndexArray | None = None
+    """The column of each feature, where any column has several."""
     empty: NDArray[np.bool_] | None = None
+    """Which rows have no value at all; None if all have one."""
 
 
 def make_features(

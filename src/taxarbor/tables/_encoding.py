@@ -37,7 +37,7 @@ KINDS = ("number", "category", "year", "month", "weekday")
 MIN_FEATURES_PER_SPARSE_COLUMN = 4
 """Features per column beyond which the features are kept sparse."""
 CELLS_AT_ONCE = 1 << 20
-"""Cells that are imputed or scaled at once."""
+"""Cells that are imputed at once."""
 
 
 @final
@@ -345,11 +345,8 @@ class Encoding:
             data /= scale
             return
         matrix: Any = data
-        for first in range(0, len(matrix.data), CELLS_AT_ONCE):
-            entries = slice(first, first + CELLS_AT_ONCE)
-            features = matrix.indices[entries]
-            matrix.data[entries] -= shift[features]
-            matrix.data[entries] /= scale[features]
+        matrix.data -= shift[matrix.indices]
+        matrix.data /= scale[matrix.indices]
 
 
 _FLAGS = ("has_names", "unit_length")

@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, final
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -35,9 +34,7 @@ WEIGHT_GRID = 2.0**32
 factor have no effect."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class SeenFeatures:
+class SeenFeatures(NamedTuple):
     """The attributes of training data that scikit-learn's conventions ask for."""
 
     n_features_in_: int
