@@ -47,8 +47,7 @@ def open_source(
     ----------
     X : array-like, sparse matrix, data frame, memory map, path, dataset or Dask collection
         Any text is a path: of a ``.npy``, ``.parquet`` or ``.h5ad`` file, or of a folder of
-        Parquet files. Objects with ``__arrow_c_stream__`` are read into memory. Of AnnData
-        the matrix ``X`` is used. A source is returned as it is.
+        Parquet files. Of AnnData the matrix ``X`` is used. A source is returned as it is.
     columns : sequence of str, optional
         The columns of a file to use, by name; all by default.
     format : {"npy", "parquet", "h5ad"}, optional
