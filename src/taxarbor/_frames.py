@@ -6,15 +6,7 @@ these libraries has to be installed.
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    NamedTuple,
-    Protocol,
-    SupportsFloat,
-    TypeAlias,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -46,13 +38,6 @@ NUMPY_DTYPES = {
 """Contents of columns by kinds of NumPy's data types."""
 
 
-@runtime_checkable
-class ArrowStream(Protocol):
-    """Tables of Arrow, such as record batches of pyarrow."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-
 class Factor(NamedTuple):
     """A categorical column: the position of each row's value, -1 where it is missing."""
 
@@ -61,30 +46,16 @@ class Factor(NamedTuple):
 
 
 def as_frame(X: Any) -> Any:
-    """Return frames of narwhals as what they wrap, tables of Arrow as pyarrow's, AnnData's X.
+    """Return frames of narwhals as what they wrap, AnnData's X, and all else as it is.
 
-    All else is returned as it is. Raises InputError for lazy frames.
+    Raises InputError for lazy frames.
     """
     if is_anndata(X):
         return X.X
-    if isinstance(X, nw.DataFrame | nw.LazyFrame):
-        return as_frame(X.to_native())
-    if wrap_frame(X) is not None:
+    X = X.to_native() if isinstance(X, nw.DataFrame | nw.LazyFrame) else X
+    if is_frame(X) or is_dask(X):
         return X
-    if isinstance(
-        wrapped := nw.from_native(X, pass_through=True, allow_series=True), nw.Series
-    ):
-        return X
-    if isinstance(X, ArrowStream):
-        try:
-            import pyarrow as pa
-
-            return pa.table(X)
-        except ImportError as error:
-            raise missing_extra("a table of Arrow", "pyarrow") from error
-        except (TypeError, ValueError) as error:
-            raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
-    if isinstance(wrapped, nw.LazyFrame) and not is_dask(X):
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         raise InputTypeError("is a lazy frame; pass X.collect()", "X")
     return X
 
@@ -180,18 +151,15 @@ def as_numeric(X: Any) -> Any:
     """
     frame = wrap_frame(X)
     if frame is not None:
-        for name, column in zip(frame.columns, iterate_columns(frame), strict=True):
-            if find_dtype(column) in ("date", "times"):
-                problem = f"column {name!r} of X holds dates or times ({column.dtype})"
-                raise InputTypeError(f"{problem}, where numbers are expected")
         if is_plain(matrix := as_matrix(frame)):
             return matrix
-        kind, columns = (
-            float_type(frame),
-            zip(frame.columns, iterate_columns(frame), strict=True),
-        )
-        floats = [as_numbers(cells, str(name)).astype(kind) for name, cells in columns]
-        return np.column_stack(floats) if floats else np.empty(frame.shape)
+        columns = []
+        for name, cells in zip(frame.columns, iterate_columns(frame), strict=True):
+            if find_dtype(cells) in ("date", "times"):
+                problem = f"column {name!r} of X holds dates or times ({cells.dtype})"
+                raise InputTypeError(f"{problem}, where numbers are expected")
+            columns.append(as_numbers(cells, str(name)).astype(float_type(frame)))
+        return np.column_stack(columns) if columns else np.empty(frame.shape)
     dtype = np.asarray(X).dtype if isinstance(X, list | tuple) else getattr(X, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "mM":
         raise InputTypeError(f"X holds dates or times ({dtype}), where numbers are expected")
@@ -229,10 +197,9 @@ def find_dtype(cells: Cells) -> str:
     name = type(kind).__name__
     if name in DTYPES:
         return DTYPES[name]
-    native = str(cells.to_native().dtype) if cells.implementation.is_pandas_like() else ""
-    prefixes = {"period": "date", "interval": "intervals", "float16": "number"}
-    named = (prefixes[one] for one in prefixes if native.startswith(one))
-    return next(named, "empty" if cells.null_count() == len(cells) else f"of type {kind}")
+    if cells.implementation.is_pandas_like() and cells.to_native().dtype == np.float16:
+        return "number"  # which early versions of narwhals do not know
+    return "empty" if cells.null_count() == len(cells) else f"of type {kind}"
 
 
 def as_numbers(cells: Cells, name: str) -> Array:
@@ -284,15 +251,8 @@ def _as_float(cell: Any) -> float:
     return float(cell)
 
 
-def as_vectors(
-    cells: Any,
-    name: str | None = None,
-    *,
-    parameter: str = "X",
-    rows: IndexArray | None = None,
-    width: int | None = None,
-) -> Array:
-    """Return a matrix, or a column of equally long lists of numbers, as finite floats.
+def as_vectors(cells: Any, name: str | None = None, *, rows: IndexArray | None = None) -> Array:
+    """Return an embedding, a matrix or a column of equally long lists, as finite floats.
 
     float64 and integers of 32 bits and more become float64, all else float32. Raises InputError
     that names the column, and the row by its number in ``rows``, if a vector is missing, has
@@ -303,7 +263,7 @@ def as_vectors(
     if matrix.ndim == 1 and len(matrix):
         vectors = [as_vector(cell) for cell in matrix]
         lengths = np.array([0 if vector is None else len(vector) for vector in vectors])
-        is_right = lengths == (width or max(lengths[np.argmax(lengths > 0)], 1))
+        is_right = lengths == max(lengths[np.argmax(lengths > 0)], 1)
         if is_right.all():
             matrix = np.stack([vector for vector in vectors if vector is not None])
     if matrix.ndim == 2:
@@ -316,7 +276,7 @@ def as_vectors(
         where = f"row {row if rows is None else rows[row]}, counted from 0"
         where += "" if name is None else f", of column {name!r}"
         expected = "where a vector of finite numbers, as long as all others, is expected"
-        raise InputError(f"holds {cell} in {where}, {expected}; fix or remove it", parameter)
+        raise InputError(f"holds {cell} in {where}, {expected}; fix or remove it", "embedding")
     return matrix
 
 

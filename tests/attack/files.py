@@ -11,7 +11,6 @@ from tests.attack.damage import ROOT, attack_files, damage, damage_member
 def make_samples():
     """Return the bytes of small valid files by the ends of their names."""
     import pandas as pd
-    from scipy import io as sio
     from scipy import sparse
 
     def write(method, *values, **options):
@@ -31,7 +30,6 @@ def make_samples():
         ".npy": write(np.save, np.asfortranarray(X, dtype=">f4")),
         ".npz": write(np.savez_compressed, X=X, names=frame["city"].to_numpy("U")),
         "-sparse.npz": write(sparse.save_npz, sparse.csr_array(X)),
-        ".mtx": write(sio.mmwrite, sparse.coo_array(X)),
     }
     for path in sorted((ROOT / "tests" / "tables" / "files").glob("*.h5ad")):
         samples[f"-{path.name}"] = path.read_bytes()

@@ -78,15 +78,6 @@ def test_a_column_that_is_not_named(run, files):
     assert "embedding='emb'" in result.stderr
 
 
-def test_nothing_but_vectors(run, files):
-    for more in ((), ("--embedding", "emb")):
-        options = ("-k", "4", "--columns", "emb", "-o", "m.taxarbor", "--force")
-        result = run("fit", "rows.parquet", *options, *more)
-        assert result.exit_code == 0, result.output
-        assert agrees("m.taxarbor")
-        assert run("predict", "m.taxarbor", "rows.parquet").exit_code == 0
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -96,7 +87,7 @@ def test_nothing_but_vectors(run, files):
         ("fit", "rows.csv", "--embedding", "a"),
         ("fit", "cells.h5ad", "--embedding", "X_umap"),
         ("fit", "customers.csv", "--embedding", "short.npy"),
-        ("fit", "rows.parquet", "--columns", "a,b,emb"),
+        ("fit", "rows.parquet", "--columns", "emb"),
         ("assess", "model.taxarbor", "customers.csv", "--embedding", "vectors.npy"),
         ("assess", "grouped.taxarbor", "rows.parquet"),
         ("assess", "grouped.taxarbor", "rows.parquet", "--embedding", "a"),

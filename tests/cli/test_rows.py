@@ -95,7 +95,7 @@ def test_bad_input_of_predict(refuse, folder):
     refuse("'visits', 'items'", "predict", "model.taxarbor", "new.csv")
     text = (folder / "customers.csv").read_text(encoding="utf-8").replace("C000,", "C000,x")
     (folder / "text.csv").write_text(text, encoding="utf-8")
-    refuse("in line 2", "predict", "model.taxarbor", "text.csv")
+    refuse("in row 0", "predict", "model.taxarbor", "text.csv")
     refuse("standard input", "predict", "model.taxarbor", "-", stdin=b"age,x\n1,2\n")
     refuse("nowhere: No such file", "predict", "nowhere", "customers.csv")
     refuse("customers.csv", "predict", "customers.csv", "customers.csv")

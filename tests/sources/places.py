@@ -50,7 +50,6 @@ def local_places(folder, X):
         "lists": X.tolist(),
         "pandas": frame,
         "pyarrow": table,
-        "stream": pa.RecordBatchReader.from_batches(table.schema, table.to_batches()),
         "npy": folder / "c.npy",
         "fortran": str(folder / "fortran.npy"),
         "swapped": folder / "swapped.npy",

@@ -17,7 +17,7 @@ from tests.sources.works import DTYPES, NAMES, as_array, double, make_rows, pair
 
 X = make_rows()
 PLACES = [
-    *("array", "csr", "coo", "lists", "pandas", "pyarrow", "stream", "npy", "fortran"),
+    *("array", "csr", "coo", "lists", "pandas", "pyarrow", "npy", "fortran"),
     *("swapped", "memmap", "memmap of Fortran", "copy on write", "parquet", "folder"),
     *("dense h5ad", "CSR h5ad"),
 ]
@@ -36,9 +36,7 @@ def places(tmp_path_factory):
 
 
 @pytest.fixture(params=PLACES)
-def source(request, places, tmp_path):
-    if request.param == "stream":  # can be read once
-        return open_source(local_places(tmp_path, X)["stream"])
+def source(request, places):
     return open_source(places[request.param])
 
 

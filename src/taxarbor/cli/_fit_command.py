@@ -118,13 +118,10 @@ def fit(
     with shell.collect_notes(notes, but=TableWarning):  # which encoding.notes holds
         estimator.fit(table.X, embedding=vectors)
     seconds = time.perf_counter() - begin
-    taxonomy, dropped = estimator.taxonomy_, table.dropped
+    taxonomy = estimator.taxonomy_
     if is_matrix and table.feature_names is not None:
         taxonomy = name_columns(taxonomy, table.feature_names)
-    if taxonomy.encoding is not None:
-        dropped += taxonomy.encoding.dropped
-    # With --columns, others are left out on request.
-    notes += _describe_fit(taxonomy, dropped if columns is None else ())
+    notes += _describe_fit(taxonomy)
     scores = None
     if table.labels is not None:
         with shell.collect_notes(notes):
@@ -139,7 +136,8 @@ def fit(
         if show and not write.open_in_browser(page):
             notes.append(f"no browser found: open {page} in one")
     document = {"data": data, **summarize(taxonomy), "seconds": seconds, "scores": scores}
-    document["dropped"] = [{"column": c, "reason": reason} for c, reason in dropped]
+    dropped = () if taxonomy.encoding is None else taxonomy.encoding.dropped
+    document["dropped"] = [{"column": name, "reason": reason} for name, reason in dropped]
     document |= {"notes": notes, "model": model, "labels": labels, "report": page}
     shell.answer(document, as_json, lambda: _print_fit(str(file), taxonomy, document))
 
@@ -154,13 +152,13 @@ def _make_encoder(scale: str, metric: Any, *, is_matrix: bool) -> Any:
     return TableEncoder(scale=scaling, metric=metric)
 
 
-def _describe_fit(taxonomy: "Taxonomy", dropped: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _describe_fit(taxonomy: "Taxonomy") -> Iterator[str]:
     """Yield notes on the columns and rows of a table that a fit left out or changed."""
-    if dropped:
-        listed = [f"{column} ({reason})" for column, reason in dropped]
-        yield f"columns left out: {some(listed, MAX_NAMED)}"
-    if taxonomy.encoding is not None:
-        yield from taxonomy.encoding.notes
+    if (encoding := taxonomy.encoding) is not None:
+        if encoding.dropped:
+            listed = [f"{name} ({reason})" for name, reason in encoding.dropped]
+            yield f"columns left out: {some(listed, MAX_NAMED)}"
+        yield from encoding.notes
     tree = taxonomy.tree
     n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
     if n_excluded > 0:

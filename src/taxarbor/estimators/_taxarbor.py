@@ -346,7 +346,6 @@ def _find_tree(
     sparsity = replace(
         settings.sparsity,
         owner=features.owner,
-        is_free=not features.is_readable,
         is_scaled=training.sample.embedding is not None,
     )
     tree = find_rules(

@@ -18,8 +18,6 @@ BLOCK_BYTES = 1 << 24
 """Bytes of a block that is read from a file."""
 MAX_NAMED = 10
 """Columns that a message names."""
-REQUESTED = "taxarbor requested"
-"""Key of pandas' ``attrs`` for the columns that were requested by name."""
 
 
 class Block(NamedTuple):

@@ -183,7 +183,7 @@ def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
         cells = nw.from_native(sample.table, eager_only=True).get_column(embedding)
     else:
         cells = embedding.take(sample.rows)
-    vectors = as_vectors(cells, column, parameter="embedding", rows=sample.rows)
+    vectors = as_vectors(cells, column, rows=sample.rows)
     return replace(sample, embedding=vectors, embedding_column=column)
 
 

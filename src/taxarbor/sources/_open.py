@@ -152,7 +152,7 @@ def _open_vectors(embedding: Any) -> Memory:
     except ValueError as error:  # rows of different lengths
         raise InputError(f"is no matrix of numbers: {error}", "embedding") from error
     if array.ndim == 1 and array.dtype == object and len(array):
-        array = as_vectors(array, parameter="embedding")
+        array = as_vectors(array)
     if array.dtype.kind not in "fiub" and not array.dtype.name.startswith("bfloat"):
         raise InputTypeError(f"must hold numbers, got {array.dtype}", "embedding")
     if array.ndim != 2 or not array.shape[1]:

@@ -11,7 +11,6 @@ import numpy as np
 from taxarbor._errors import FileFormatError, missing_extra
 from taxarbor._types import IndexArray
 from taxarbor.sources._file_checks import (
-    REQUESTED,
     Block,
     File,
     base_name,
@@ -42,8 +41,6 @@ class ParquetReader:
 
     files: Sequence[ParquetFile]
     names: list[str]
-    requested: tuple[str, ...] = ()
-    """Columns that were requested by name: a fit uses them or raises an error."""
     in_memory: ClassVar[bool] = False
 
     @property
@@ -72,9 +69,7 @@ class ParquetReader:
             inside = rows[slice(*np.searchsorted(rows, (block.start, block.stop)))]
             if len(inside):
                 batches.append(batch.take(pa.array(inside - block.start)))
-        frame = to_pandas(pa.Table.from_batches(batches).combine_chunks())
-        frame.attrs[REQUESTED] = self.requested
-        return frame
+        return to_pandas(pa.Table.from_batches(batches).combine_chunks())
 
     def read_all(self) -> Any:
         """Return all rows as a table of Arrow."""

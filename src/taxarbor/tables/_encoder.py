@@ -22,7 +22,8 @@ from taxarbor._errors import (
     warn_caller,
 )
 from taxarbor._frames import as_frame, as_table, is_frame, is_plain, wrap_frame
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import IndexArray, Matrix
+from taxarbor.rows._structure import all_finite
 from taxarbor.tables._encoding import Encoding, FeatureRows, find_empty_rows
 from taxarbor.tables._profile import FROM_DTYPE, make_encoding
 from taxarbor.tables._validation import (
@@ -54,14 +55,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    missing : {"mean", "error"}, default="mean"
-        "mean": missing values are imputed by the mean of the column, or the share of each
-        category. "error": they raise an error.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categorical: "from_dtype", those of a frame that are text or of type
-        category, if text has few values (50 at most, each twice on average); or their names,
-        their positions, or a mask. None: no column is. Unless a column is named, rare values
-        (of fewer than 5 rows, or one in a thousand) count as missing.
+        category, if text has few values (50 at most, each twice on average); or their names or
+        positions. None: no column is. Unless a column is named, rare values (of fewer than 5
+        rows, or one in a thousand) count as missing.
     date_features : "from_dtype", array-like or None, default=None
         Which columns of dates to use, as year, month and weekday: all of a date type, or
         named as above.
@@ -99,13 +97,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        missing: Literal["mean", "error"] = "mean",
         categorical_features: Any = FROM_DTYPE,
         date_features: Any = None,
         scale: Literal["auto", "standard"] | None = "auto",
         metric: Literal["euclidean", "cosine"] = "euclidean",
     ) -> None:
-        self.missing = missing
         self.categorical_features = categorical_features
         self.date_features = date_features
         self.scale = scale
@@ -133,7 +129,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             If a parameter or the table cannot be used; the message says which, and why.
         """
-        check_choice("missing", self.missing, ("mean", "error"))
         check_choice("scale", self.scale, ("auto", "standard", None))
         check_choice("metric", self.metric, ("euclidean", "cosine"))
         table = self._check(X, reset=True)
@@ -180,42 +175,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             is_listed = isinstance(X, list | tuple) or np.ma.isMaskedArray(X)
             kept = as_table(X) if is_listed else X
             check_dimensions(kept)
-            options: dict[str, Any] = {"dtype": None, "accept_sparse": "csr", "reset": reset}
-            data = validation.validate_data(self, kept, ensure_all_finite=False, **options)
+            data = validation.validate_data(
+                self,
+                kept,
+                reset=reset,
+                dtype=None,
+                accept_sparse="csr",
+                ensure_all_finite=False,
+            )
         return kept if np.ma.isMaskedArray(kept) else data
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The features of training rows, and the encoding that made them.
+    """The features of training rows, C-contiguous or canonical CSR, and their encoding."""
 
-    Attributes
-    ----------
-    data : C-contiguous float array or canonical CSR matrix of shape (n_rows, n_features)
-        The features.
-    seen : SeenFeatures
-        The number and the names of the table's columns.
-    encoding : Encoding or None
-        How the columns were encoded; None where they are the features.
-    missing : bool array or CSC matrix of shape (n_rows, n_columns), or None
-        Which cells are missing; None if none are.
-    owner : int array of shape (n_features,) or None
-        The column of each feature, where any column has several.
-    empty : bool array of shape (n_rows,) or None
-        Which rows have no value at all; None if all have one.
-    is_readable : bool
-        Whether people read the features, so that rules should use few of them; False for the
-        numbers of an embedding.
-    """
-
-    data: Any
+    data: Matrix
     seen: SeenFeatures
     encoding: Encoding | None = None
+    """How the columns were encoded; None where they are the features."""
     missing: Any = None
+    """Which cells are missing, a bool array or CSC matrix; None if none are."""
     owner: IndexArray | None = None
+    """The column of each feature, where any column has several."""
     empty: NDArray[np.bool_] | None = None
-    is_readable: bool = True
+    """Which rows have no value at all; None if all have one."""
 
 
 def make_features(
@@ -225,7 +210,7 @@ def make_features(
 
     Arrays of numbers and sparse matrices are features already, with missing values imputed;
     all other tables are encoded. ``embedding`` names the column of X with the vectors of
-    rows: it is no feature, unless no other column can be used. The estimator stays as it is.
+    rows, which is no feature. The estimator stays as it is.
     """
     X, encoder = as_frame(X), estimator.encoder
     is_auto = isinstance(encoder, str) and encoder == "auto"
@@ -234,18 +219,21 @@ def make_features(
         raise InputTypeError(problem, "encoder")
     if isinstance(encoder, Encoding):  # whose rows these are, encoded already
         data, seen = check_array(estimator, X, allow_nan=False)
-        return Features(data, seen, owner=_find_owner(encoder), is_readable=encoder.is_readable)
+        return Features(data, seen, owner=_find_owner(encoder))
     if encoder is None and embedding is not None:
         problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
         raise InputError(f"{problem}; pass the vectors as an array", "embedding")
-    if encoder is None or (is_auto and _may_be_numbers(X)):
+    is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
+    cells = np.asarray(X, dtype=object).ravel() if is_auto and is_listed else ()
+    has_units = is_frame(X) or any(isinstance(cell, str) for cell in cells)
+    is_mixed = has_units or np.ma.isMaskedArray(X) or any(cell is None for cell in cells)
+    if encoder is None or (is_auto and not is_mixed):
         data, seen = check_array(estimator, X, allow_nan=is_auto)
-        if not (is_auto and _has_nan(data)):
+        if all_finite(data.data if issparse(data) else data):  # type: ignore[attr-defined]
             check_range(data)
             return Features(data, seen)
     if is_auto:
-        is_table = is_frame(X) or any(isinstance(cell, str) for cell in _objects(X))
-        encoder = TableEncoder(scale="auto" if is_table else None)
+        encoder = TableEncoder(scale="auto" if has_units else None)
     encoder = clone(encoder).fit(X, sample_weight=sample_weight)
     encoder.encoding_ = encoder.encoding_.equalize_columns()
     return _encode_table(encoder, X, is_auto, embedding)
@@ -265,47 +253,21 @@ def _encode_table(
         raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
     check_range(data)
     seen = SeenFeatures.of(encoder)
-    others = tuple(pair for pair in encoding.dropped if pair[0] != embedding)
-    if is_auto:
-        _warn(replace(encoding, dropped=others))
+    others = [pair for pair in encoding.dropped if pair[0] != embedding]
+    notes = [*encoding.notes]
+    if others:
+        reasons = [f"{name} ({reason})" for name, reason in others]
+        notes.append(f"left out: {some(reasons, 10)}")
+    if is_auto and notes:
+        warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
     if len(others) < len(encoding.dropped):
-        dropped = (*others, (str(embedding), "the embedding of the clusters"))
-        encoding = replace(encoding, dropped=dropped)
+        others.append((str(embedding), "the embedding of the clusters"))
+        encoding = replace(encoding, dropped=tuple(others))
     if encoding.is_identity and missing is None:
         return Features(data, seen)
-    owner, is_readable = _find_owner(encoding), encoding.is_readable
-    return Features(data, seen, encoding, missing, owner, empty, is_readable=is_readable)
-
-
-def _warn(encoding: Encoding) -> None:
-    """Warn of what was done to a table."""
-    notes = [*encoding.notes]
-    if encoding.dropped:
-        reasons = [f"{name} ({reason})" for name, reason in encoding.dropped]
-        notes.append(f"left out: {some(reasons, 10)}")
-    if notes:
-        warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
+    return Features(data, seen, encoding, missing, _find_owner(encoding), empty)
 
 
 def _find_owner(encoding: Encoding) -> IndexArray | None:
     """Return the column of each feature, where any column has several."""
     return None if len(encoding.columns) == encoding.n_features else encoding.owner
-
-
-def _has_nan(data: Any) -> bool:
-    cells: Array = data.data if issparse(data) else data  # type: ignore[attr-defined]
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isnan(cells.sum())) and bool(np.isnan(cells).any())
-
-
-def _may_be_numbers(X: Any) -> bool:
-    """Return whether data are numbers and nothing else, or a list that may be."""
-    if is_frame(X) or np.ma.isMaskedArray(X):
-        return False
-    return not any(cell is None or isinstance(cell, str) for cell in _objects(X))
-
-
-def _objects(X: Any) -> Any:
-    """Return the cells of a list or an array of objects or text; none of other data."""
-    is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
-    return np.asarray(X, dtype=object).ravel() if is_listed else ()

@@ -7,7 +7,7 @@ then brought back to the units of the table.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -23,7 +23,6 @@ from taxarbor._frames import (
     as_matrix,
     as_numbers,
     as_table,
-    as_vectors,
     column_names,
     float_type,
     is_plain,
@@ -34,23 +33,23 @@ from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.rows._structure import check_structure
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-KINDS = ("number", "category", "year", "month", "weekday", "vector")
+KINDS = ("number", "category", "year", "month", "weekday")
 MIN_FEATURES_PER_SPARSE_COLUMN = 4
 """Features per column beyond which the features are kept sparse."""
 CELLS_AT_ONCE = 1 << 20
-"""Cells that are imputed or scaled at once."""
+"""Cells that are imputed at once."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, or a part of a date or of a vector, and what it becomes.
+    """A column of a table, or a part of a date, and what it becomes.
 
     Attributes
     ----------
     name, position : str, int
         Its name, ``x3`` where the table has none, and its position in the table.
-    kind : {"number", "category", "year", "month", "weekday", "vector"}
+    kind : {"number", "category", "year", "month", "weekday"}
         The type of its cells.
     fill : tuple of float
         Imputes missing values: the mean, or the share of each category.
@@ -60,8 +59,6 @@ class Column:
         The two values of a number that has no others, else ().
     missing : float
         The share of missing values, in the fit.
-    part : int
-        Which number of a vector it is.
     """
 
     name: str
@@ -71,13 +68,10 @@ class Column:
     categories: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
     missing: float = 0.0
-    part: int = 0
 
     @property
     def label(self) -> str:
-        """The name, and which part of a date or a vector it is."""
-        if self.kind == "vector":
-            return f"{self.name}_{self.part}"
+        """The name, and which part of a date it is."""
         return self.name if self.kind in KINDS[:2] else f"{self.name} {self.kind}"
 
     @property
@@ -121,8 +115,6 @@ class Encoding:
         Subtracted from each feature in the fit, and the divisor after that.
     unit_length : bool
         Whether each row is normalized to length 1 first.
-    refuses_missing : bool
-        Whether missing values raise an error.
     dropped : tuple of (str, str)
         Each column that is left out, and why.
     notes : tuple of str
@@ -137,7 +129,6 @@ class Encoding:
     shift: Array
     scale: Array
     unit_length: bool = False
-    refuses_missing: bool = False
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     owner: IndexArray = field(init=False)
@@ -166,11 +157,6 @@ class Encoding:
     def n_features(self) -> int:
         """Number of features."""
         return len(self.owner)
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether the features say something to people: numbers of vectors do not."""
-        return all(column.kind != "vector" for column in self.columns)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -238,12 +224,8 @@ class Encoding:
         """
         if (self.scale == 1.0).all():
             return self
-        factors = np.ones(self.n_features)
-        for at, one in enumerate(self.columns):
-            if len(one.categories) > 2:
-                first = int(np.searchsorted(self.owner, at))
-                factors[first : first + one.n_features] = np.sqrt(len(one.categories) - 1.0)
-        return replace(self, scale=self.scale * factors)
+        n_categories = np.array([len(one.categories) for one in self.columns])[self.owner]
+        return replace(self, scale=self.scale * np.sqrt(np.maximum(n_categories - 1.0, 1.0)))
 
     @property
     def _has_words(self) -> bool:
@@ -258,12 +240,9 @@ class Encoding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as values for JSON."""
-        columns = [
-            {each.name: getattr(one, each.name) for each in fields(one)} for one in self.columns
-        ]
-        rest = {name: getattr(self, name) for name in _PLAIN}
+        plain = {name: getattr(self, name) for name in _PLAIN}
         arrays = {"shift": self.shift.tolist(), "scale": self.scale.tolist()}
-        return {"columns": columns, **rest, **arrays}
+        return {"columns": [asdict(one) for one in self.columns], **plain, **arrays}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Encoding":
@@ -286,8 +265,6 @@ class Encoding:
             is_scaled = scaled and not self.unit_length
             rows = self._from_columns(table, dtype, scaled=is_scaled)
             scaled = scaled and not is_scaled
-        if rows.missing is not None and self.refuses_missing:
-            raise InputError("has missing values, which are refused; impute them", "X")
         if self.unit_length:
             to_unit_length(rows.data)
         if scaled:
@@ -299,9 +276,8 @@ class Encoding:
         names = column_names(table) if self.has_names else None
         if not is_plain(cells) or names not in (None, [one.name for one in self.columns]):
             return False
-        if self._has_words:
-            return False
-        return [one.position for one in self.columns] == list(range(cells.shape[1]))
+        positions = [one.position for one in self.columns]
+        return not self._has_words and positions == list(range(cells.shape[1]))
 
     def _from_sparse(self, table: Any, dtype: Any) -> FeatureRows:
         check_structure(table)
@@ -319,54 +295,31 @@ class Encoding:
     def _from_columns(self, table: Any, dtype: Any, *, scaled: bool) -> FeatureRows:
         """Build features column by column; scaled in double, before digits are lost."""
         positions, n = self._find_positions(table), table.shape[0]
-        widths = {one.name: one.part + 1 for one in self.columns if one.kind == "vector"}
-        vectors: dict[str, Array] = {}
-        plain = np.zeros(self.n_features), np.ones(self.n_features)
-        shift, scale = (self.shift, self.scale) if scaled else plain
-        starts = np.cumsum([0, *(one.n_features for one in self.columns)], dtype=np.int32)
         missing = np.zeros((n, len(self.columns)), dtype=bool, order="F")
-        data = np.zeros((n, len(self.columns) if self.is_sparse else self.n_features), dtype)
-        features = np.tile(starts[:-1], (n if self.is_sparse else 0, 1))
+        data = np.empty((n, 0 if self.is_sparse else self.n_features), dtype)
+        blocks: list[Any] = []
+        plain = np.zeros(self.n_features), np.ones(self.n_features)
+        shifts, scales = (self.shift, self.scale) if scaled else plain
+        stops = np.cumsum([one.n_features for one in self.columns])
         pairs = zip(self.columns, iterate_columns(table, positions), strict=True)
         for at, (one, given) in enumerate(pairs):
-            if one.kind == "vector" and one.name not in vectors:
-                vectors[one.name] = as_vectors(given, one.name, width=widths[one.name])
-            is_part = one.kind == "vector"
-            cells = _read(one, vectors[one.name][:, one.part] if is_part else given)
-            first, features_of = starts[at], slice(starts[at], starts[at + 1])
+            features, cells = slice(stops[at] - one.n_features, stops[at]), _read(one, given)
+            shift, scale = shifts[features], scales[features]
+            block: Any
             if cells.dtype.kind == "f":
                 missing[:, at] = np.isnan(cells)
                 cells[missing[:, at]] = one.fills[0]
-                to = at if self.is_sparse else first
-                data[:, to] = (cells - shift[first]) / scale[first]
-                continue
-            missing[:, at] = cells < 0
-            values = np.concatenate([np.eye(len(one.fill)), [one.fill]])  # -1 is missing
-            values = (values - shift[features_of]) / scale[features_of]
-            if self.is_sparse:
-                data[:, at] = np.append(values.diagonal(), 0.0)[cells]
-                features[:, at] += np.maximum(cells, 0)
+                block = (cells[:, None] - shift) / scale
             else:
-                data[:, features_of] = values[cells]
-        rows = self._as_csr(data, features, missing, scale) if self.is_sparse else data
-        return FeatureRows(rows, missing if missing.any() else None)
-
-    def _as_csr(self, data: Array, features: Any, missing: Any, scale: Array) -> Any:
-        """Return CSR with an entry per row and column, and more for missing categories."""
-        kind = np.int32 if data.size < 2**31 else np.int64
-        pointers = np.arange(len(data) + 1, dtype=kind) * data.shape[1]
-        parts = data.ravel(), features.ravel().astype(kind, copy=False), pointers
-        matrix = sparse.csr_array(parts, shape=(len(data), self.n_features))
-        has_codes = np.array([len(one.categories) not in (0, 2) for one in self.columns])
-        if missing[:, has_codes].any():
-            coded = np.flatnonzero(has_codes[self.owner])
-            shares = (self.fills / scale)[coded].astype(data.dtype)
-            shape = len(self.columns), self.n_features
-            fills = sparse.csr_array((shares, (self.owner[coded], coded)), shape=shape)
-            more: Any = sparse.csr_array(missing, dtype=data.dtype) @ fills
-            more.sort_indices()
-            matrix = matrix + more
-        return matrix
+                missing[:, at] = cells < 0
+                values = (np.vstack([np.eye(len(one.fill)), one.fill]) - shift) / scale
+                block = (sparse.csr_array(values) if self.is_sparse else values)[cells]
+            if self.is_sparse:
+                blocks.append(sparse.csr_array(block, dtype=dtype))
+            else:
+                data[:, features] = block
+        joined = sparse.hstack(blocks, "csr") if self.is_sparse else data
+        return FeatureRows(joined, missing if missing.any() else None)
 
     def _find_positions(self, table: Any) -> list[int]:
         """Return where each column stands in this table: by name, or where it stood."""
@@ -392,27 +345,23 @@ class Encoding:
             data /= scale
             return
         matrix: Any = data
-        for first in range(0, len(matrix.data), CELLS_AT_ONCE):
-            entries = slice(first, first + CELLS_AT_ONCE)
-            features = matrix.indices[entries]
-            matrix.data[entries] -= shift[features]
-            matrix.data[entries] /= scale[features]
+        matrix.data -= shift[matrix.indices]
+        matrix.data /= scale[matrix.indices]
 
 
-_FLAGS = ("has_names", "unit_length", "refuses_missing")
+_FLAGS = ("has_names", "unit_length")
 _PLAIN = ("n_columns_in", *_FLAGS, "dropped", "notes")
 
 
 def _make_column(values: dict[str, Any]) -> Column:
     """Return a column from values of JSON, or raise ValueError."""
     fill, pair = (tuple(map(float, values[name])) for name in ("fill", "values"))
-    position, part = int(values["position"]), int(values["part"])
+    position, missing = int(values["position"]), float(values["missing"])
     kind, categories = str(values["kind"]), tuple(map(str, values["categories"]))
-    missing = float(values["missing"])
-    column = Column(str(values["name"]), position, kind, fill, categories, pair, missing, part)
+    column = Column(str(values["name"]), position, kind, fill, categories, pair, missing)
     is_right = (
         column.kind in KINDS
-        and column.position >= 0 <= column.part
+        and column.position >= 0
         and bool(categories) == (column.kind in ("category", "weekday"))
         and len(column.fill) == max(len(categories), 1)
         and len({*categories}) == len(categories)
@@ -437,7 +386,7 @@ def _read(one: Column, cells: Cells) -> NDArray[Any]:
         if one.kind != "weekday":
             return parts[one.kind]
         factor = Factor(parts["weekday"], list(WEEKDAYS))
-    elif one.kind in ("number", "vector"):
+    elif one.kind == "number":
         numbers = as_numbers(cells, one.name)
         return numbers if numbers.flags.owndata and numbers.flags.writeable else numbers.copy()
     else:

@@ -6,11 +6,11 @@ finished :class:`~taxarbor.tables._encoding.Encoding`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import narwhals as nw
 import numpy as np
@@ -27,7 +27,6 @@ from taxarbor._frames import (
     as_numbers,
     as_table,
     as_vector,
-    as_vectors,
     column_names,
     find_dtype,
     is_missing,
@@ -39,8 +38,13 @@ from taxarbor._frames import (
 )
 from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._file_checks import REQUESTED
-from taxarbor.tables._encoding import WEEKDAYS, Column, Encoding, date_parts
+from taxarbor.tables._encoding import (
+    MIN_FEATURES_PER_SPARSE_COLUMN,
+    WEEKDAYS,
+    Column,
+    Encoding,
+    date_parts,
+)
 
 if TYPE_CHECKING:
     from taxarbor.tables._encoder import TableEncoder
@@ -71,143 +75,73 @@ DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
 MAX_ROW_NAME = 100
 """Characters of a text that may be the name of a row."""
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-LIKE_DATE = re.compile(
-    rf"\s*(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d|(?:\d{{1,2}}[. -]+)?(?:{_MONTHS})[a-z]*[. -]+\d)",
-    re.IGNORECASE,
-)
-"""How texts begin that are dates in one of many formats, and no names."""
-_MONEY = "[$\u20ac\u00a3\u00a5]|EUR|USD|GBP|CHF|JPY"
-_DIGITS = r"\d{1,3}(?:([., '\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d+)?|\d+(?:[.,]\d+)?"
-LIKE_NUMBER = re.compile(rf"\s*[+-]?\s?(?:{_MONEY})?\s?[+-]?(?:{_DIGITS})\s?(?:%|{_MONEY})?\s*")
-FORMATTED_SHARE = 0.9
-"""Share of a column's cells that must look like formatted numbers."""
-MAX_FORMATTED_VALUES = 1_000
-"""Distinct texts that are compared with formatted numbers."""
+LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")
+"""Dates such as 1/2/2024, and numbers such as $1,200, which are no names."""
 
-AS_DATES = "dates, which are used only if requested"
-AS_TEXT = "text, which is not declared categorical"
-AS_IDENTIFIER = "looks like an identifier; rename the column to use it"
-AS_FORMATTED = (
-    "text that looks like numbers with signs such as %, $ or thousands separators; write "
-    "plain numbers to use it"
-)
-
-Selection = frozenset[int] | str | None
-"""Positions of columns, "from_dtype" or None, as the encoder's parameters select them."""
+Selection = frozenset[int] | None
+"""Positions of the columns that a parameter of the encoder selects; None: by their types."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class ColumnStats:
-    """A column that is used, and statistics of its numbers without outliers.
-
-    Attributes
-    ----------
-    column : Column
-        Its encoding, with its mean or the shares of its categories.
-    std : float
-        Standard deviation; zero for categories.
-    n_rare : int
-        Values that are too rare to be categories.
-    """
+class ColumnStats(NamedTuple):
+    """A column that is used, and statistics of its numbers without outliers."""
 
     column: Column
     std: float = 0.0
+    """Standard deviation; zero for categories."""
     n_rare: int = 0
+    """Values that are too rare to be categories."""
 
 
 def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None) -> Encoding:
     """Return the encoding of a table: the types of its columns, and their scales.
 
-    Parameters
-    ----------
-    table : frame, array or sparse matrix of shape (n_rows, n_columns)
-        The table.
-    encoder : TableEncoder
-        Its parameters say which columns are categorical, which dates are used, and more.
-    counts : int array of shape (n_rows,) or None
-        How often each row counts; once if None.
-
-    Raises
-    ------
-    InputError
-        If no column can be used, or one not in the way that was asked for.
+    ``counts`` are how often each row counts; once if None. Raises InputError if no column can
+    be used, or one not in the way that was asked for.
     """
     table = as_table(table)
     given_names = column_names(table)
     names = given_names or [f"x{at}" for at in range(table.shape[1])]
-    used, dropped = _profile_columns(table, names, encoder, counts, given_names is not None)
+    used: list[ColumnStats] = []
+    dropped: list[tuple[str, str]] = []
+    if issparse(table):
+        used += _profile_sparse(table, names, counts)
+    else:
+        reader = _ColumnReader(
+            _select("categorical_features", encoder.categorical_features, names),
+            _select("date_features", encoder.date_features, names),
+            counts,
+            table.shape[0] if counts is None else int(counts.sum()),
+            may_have_identifiers=given_names is not None,
+            needs_variance=encoder.scale is not None and encoder.metric != "cosine",
+        )
+        for name, result in zip(names, reader.read_all(table, names), strict=True):
+            if isinstance(result, str):
+                dropped.append((name, result))
+            else:
+                used += result
     if not used:
         reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
         raise InputError(f"has no column to use: {reasons}", "X")
     columns = tuple(one.column for one in used)
-    incomplete = [repr(one.label) for one in columns if one.missing]
-    if incomplete and encoder.missing == "error":
-        problem = f"has missing values in {counted(len(incomplete), 'column')}"
-        problem = f"{problem}: {some(incomplete, 5)}; impute them"
-        raise InputError(f"{problem}, or choose another way to treat missing values", "X")
     if encoder.metric == "cosine":
         _check_cosine(columns, encoder.scale)
     reason_to_scale = _find_reason_to_scale(used, encoder)
     n_features = sum(one.n_features for one in columns)
     shift, scale = np.zeros(n_features), np.ones(n_features)
-    encoding = Encoding(columns, len(names), given_names is not None, shift, scale)
     if reason_to_scale is not None:
-        scales = (_scale_column(one, issparse(table), encoding.is_sparse) for one in used)
+        becomes_sparse = n_features > MIN_FEATURES_PER_SPARSE_COLUMN * len(columns)
+        scales = (_scale_column(one, issparse(table), becomes_sparse) for one in used)
         shift, scale = np.array([*chain(*scales)]).T
-    return replace(
-        encoding,
+    return Encoding(
+        columns,
+        n_columns_in=len(names),
+        has_names=given_names is not None,
         shift=shift,
         scale=scale,
         unit_length=encoder.metric == "cosine",
-        refuses_missing=encoder.missing == "error",
-        dropped=dropped,
+        dropped=tuple(dropped),
         notes=tuple(_describe_encoding(used, reason_to_scale, encoder.metric)),
     )
-
-
-def _profile_columns(
-    table: Any,
-    names: Sequence[str],
-    encoder: "TableEncoder",
-    counts: IndexArray | None,
-    may_have_identifiers: bool,
-) -> tuple[list[ColumnStats], tuple[tuple[str, str], ...]]:
-    """Return the columns that are used, and those that are not, with the reason."""
-    if issparse(table):
-        return [*_profile_sparse(table, names, counts)], ()
-    reader = _ColumnReader(
-        _select("categorical_features", encoder.categorical_features, names),
-        _select("date_features", encoder.date_features, names),
-        _find_requested(table),
-        counts,
-        table.shape[0] if counts is None else int(counts.sum()),
-        may_have_identifiers=may_have_identifiers,
-        needs_variance=encoder.scale is not None and encoder.metric != "cosine",
-    )
-    stats: list[ColumnStats] = []
-    dropped: list[tuple[str, str]] = []
-    for name, result in zip(names, reader.read_all(table, names), strict=True):
-        if isinstance(result, str):
-            dropped.append((name, result))
-        else:
-            stats += result
-    if not stats:  # then vectors are better than nothing
-        stats = reader.read_vectors(table, names)
-        vectors = {one.column.name for one in stats}
-        dropped = [pair for pair in dropped if pair[0] not in vectors]
-    for name, reason in dropped:
-        if name in reader.requested:
-            raise InputError(f"has a column {name!r} that cannot be used: {reason}", "X")
-    return stats, tuple(dropped)
-
-
-def _find_requested(table: Any) -> frozenset[str]:
-    """Return the columns that must be used, as readers of files mark them."""
-    if not isinstance(table, nw.DataFrame) or not table.implementation.is_pandas():
-        return frozenset()
-    return frozenset(table.to_native().attrs.get(REQUESTED, ()))
 
 
 # Which columns
@@ -215,20 +149,17 @@ def _find_requested(table: Any) -> frozenset[str]:
 
 def _select(parameter: str, given: Any, names: Sequence[str]) -> Selection:
     """Return the positions of the columns that a parameter names."""
-    if given is None or (isinstance(given, str) and given == FROM_DTYPE):
-        return given
+    if given is None:
+        return frozenset()
     if isinstance(given, str):
+        if given == FROM_DTYPE:
+            return None
         problem = f'must be "{FROM_DTYPE}", None, or names of columns in a list; got {given!r}'
         raise InputError(problem, parameter)
     chosen = np.asarray(given)
-    if chosen.ndim != 1 or (chosen.dtype.kind not in "biuUO" and chosen.size):
-        problem = f"must be names or positions of columns, or a mask; got {given!r}"
+    if chosen.ndim != 1 or (chosen.dtype.kind not in "iuUO" and chosen.size):
+        problem = f"must be names or positions of columns; got {given!r}"
         raise InputTypeError(problem, parameter)
-    if chosen.dtype.kind == "b":
-        if len(chosen) != len(names):
-            problem = f"is a mask of {len(chosen)}, and X has {len(names)} columns"
-            raise InputError(problem, parameter)
-        return frozenset(np.flatnonzero(chosen).tolist())
     position_of = {name: position for position, name in enumerate(names)}
     positions = []
     for one in chosen.tolist():
@@ -240,10 +171,6 @@ def _select(parameter: str, given: Any, names: Sequence[str]) -> Selection:
     return frozenset(positions)
 
 
-def _is_selected(selection: Selection, position: int) -> bool:
-    return isinstance(selection, frozenset) and position in selection
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _ColumnReader:
@@ -251,7 +178,6 @@ class _ColumnReader:
 
     categorical: Selection
     dates: Selection
-    requested: frozenset[str]
     counts: IndexArray | None
     n_rows: int
     may_have_identifiers: bool
@@ -261,8 +187,8 @@ class _ColumnReader:
         self, table: Any, names: Sequence[str]
     ) -> Iterator[Sequence[ColumnStats] | str]:
         """Yield the statistics of each column, or why it is not used."""
-        cells, selections = as_matrix(table), (self.categorical, self.dates)
-        if is_plain(cells) and not any(isinstance(one, frozenset) for one in selections):
+        cells = as_matrix(table)
+        if is_plain(cells) and not (self.categorical or self.dates):
             for first in range(0, len(names), COLUMNS_AT_ONCE):
                 block = cells[:, first : first + COLUMNS_AT_ONCE].T
                 for at, values in enumerate(np.array(block, dtype=np.float64, order="C")):
@@ -272,38 +198,25 @@ class _ColumnReader:
             yield self._read(position, names[position], cells)
 
     def _read(self, position: int, name: str, cells: Cells) -> Sequence[ColumnStats] | str:
-        is_declared = _is_selected(self.categorical, position)
-        if _is_selected(self.dates, position) and not is_declared:
+        is_declared = position in (self.categorical or ())
+        if position in (self.dates or ()) and not is_declared:
             return self._read_dates(position, name, cells)
         kind, factor = find_kind(cells)
-        if is_declared or (kind in ("category", "text") and self.categorical == FROM_DTYPE):
+        if is_declared or (kind in ("category", "text") and self.categorical is None):
             factor = as_factor(cells) if factor is None else factor
             return self._read_categories(
                 position, name, factor, "declared" if is_declared else kind
             )
         if kind == "number":
             return self._read_numbers(position, name, cells)
-        if kind == "date" and self.dates == FROM_DTYPE:
+        if kind == "date" and self.dates is None:
             return self._read_dates(position, name, cells)
-        if kind == "vector":
-            width = len(_find_first(cells))
-            return f"an embedding of {width} numbers; embedding={name!r} groups by it"
-        reasons = {"date": AS_DATES, "text": AS_TEXT, "category": AS_TEXT}
+        reasons = {
+            "vector": f"vectors: pass embedding={name!r}, or np.stack of the column as X",
+            "date": "dates, which are used only if requested",
+            **dict.fromkeys(["text", "category"], "text, which is not declared categorical"),
+        }
         return reasons.get(kind, kind)
-
-    def read_vectors(self, table: Any, names: Sequence[str]) -> list[ColumnStats]:
-        """Return the statistics of all numbers of the columns of vectors."""
-        stats = []
-        for position, cells in enumerate(iterate_columns(table)):
-            name = names[position]
-            if find_kind(cells)[0] == "vector":
-                matrix = as_vectors(cells, name)
-                means = np.average(matrix, axis=0, weights=self.counts)
-                squares = np.average(np.square(matrix - means), axis=0, weights=self.counts)
-                for part, mean in enumerate(means.tolist()):
-                    one = Column(name, position, "vector", (mean,), part=part)
-                    stats.append(ColumnStats(one, float(np.sqrt(squares[part]))))
-        return stats
 
     def _read_numbers(
         self, position: int, name: str, cells: Cells, kind: str = "number"
@@ -315,8 +228,8 @@ class _ColumnReader:
         if not len(repeated):
             return "empty"
         may_be_identifier = kind == "number" and self.may_have_identifiers
-        if may_be_identifier and name not in self.requested and is_identifier(name, values):
-            return AS_IDENTIFIER
+        if may_be_identifier and is_identifier(name, values):
+            return "looks like an identifier; rename the column to use it"
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
@@ -361,11 +274,10 @@ class _ColumnReader:
         least = min(n / 50, max(MIN_ROWS_PER_CATEGORY, n / 1000))
         common = {text: total for text, total in texts.items() if total >= least}
         n_rare = len(texts) - len(common)
-        if is_declared or name in self.requested or len(common) < 2 or not n_rare:
-            return [self._make_categories(position, name, "category", texts)]
-        return [
-            replace(self._make_categories(position, name, "category", common), n_rare=n_rare)
-        ]
+        if is_declared or len(common) < 2:
+            common, n_rare = texts, 0
+        stats = self._make_categories(position, name, "category", common)
+        return [stats._replace(n_rare=n_rare)]
 
     def _make_categories(
         self, position: int, name: str, kind: str, texts: dict[str, Any]
@@ -386,12 +298,10 @@ def find_kind(cells: Cells) -> tuple[str, Factor | None]:
     The type is number, category, text, date or vector, or else why it is not used.
     """
     kind = find_dtype(cells)
-    if kind == "object":
-        present = [cell for cell in list_cells(cells) if not is_missing(cell)]
-        kind = _find_kind_of_objects(present)
-    elif kind == "list":
-        is_vector = as_vector(_find_first(cells)) is not None
-        kind = "vector" if is_vector else f"of type {cells.dtype}"
+    if kind in ("object", "list"):
+        if isinstance(cells, nw.Series) and kind == "list":
+            cells = cells.drop_nulls().head(1)
+        kind = _find_kind_of_objects([one for one in list_cells(cells) if not is_missing(one)])
     if kind != "text":
         return kind, None
     factor = as_factor(cells)
@@ -399,12 +309,6 @@ def find_kind(cells: Cells) -> tuple[str, Factor | None]:
     first = next(texts, "")
     are_dates = DATE.fullmatch(first) and all(map(DATE.fullmatch, texts))
     return "date" if are_dates else "text", factor
-
-
-def _find_first(cells: Cells) -> Any:
-    """Return the first list of a column; None if all are missing."""
-    values = cells.to_numpy() if isinstance(cells, nw.Series) else cells
-    return next((cell for cell in values if not is_missing(cell)), None)
 
 
 def _find_kind_of_objects(cells: Sequence[Any]) -> str:
@@ -443,23 +347,12 @@ def _find_reason_to_drop(texts: dict[str, int], n_known: int, kind: str) -> str 
         return "empty"
     if n_values == 1 and kind != "declared":
         return "always the same"
-    if kind == "text" and _are_formatted_numbers(texts):
-        return AS_FORMATTED
     if kind == "text" and n_values == n_known:
         return "different in every row"
     if kind == "text" and (n_values > MAX_TEXT_VALUES or 2 * n_values > n_known):
         rows = f" in {n_known:,} rows" if n_values <= MAX_TEXT_VALUES else ""
         return f"text, {n_values:,} different values{rows}"
     return f"text, {n_values:,} different values" if n_values > MAX_CATEGORIES else None
-
-
-def _are_formatted_numbers(texts: Mapping[str, int]) -> bool:
-    """Return whether most cells, counted by their text, look like $1,200.50 or 10 %."""
-    counts = dict(islice(texts.items(), MAX_FORMATTED_VALUES))
-    n_formatted = sum(n for text, n in counts.items() if LIKE_NUMBER.fullmatch(text))
-    if n_formatted < FORMATTED_SHARE * sum(counts.values()):
-        return False
-    return not all(re.fullmatch(r"[+-]?\d*\.?\d*", text) for text in counts)
 
 
 def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
@@ -484,8 +377,7 @@ def _are_row_names(cells: "nw.Series[Any]") -> bool:
         return False
     texts = cells.to_list()
     is_short = max(map(len, texts)) <= MAX_ROW_NAME
-    is_name = not all(map(LIKE_DATE.match, texts))
-    return is_short and is_name and not _are_formatted_numbers(dict.fromkeys(texts, 1))
+    return is_short and not all(map(LIKE_VALUE.fullmatch, texts))
 
 
 def is_identifier(name: str, values: Array) -> bool:
@@ -583,7 +475,7 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
     if len(numbers) < len(used):
         reason = "numbers are scaled to variance 1, beside categories"
         return reason if numbers else "categories are scaled by their frequency"
-    variances = np.array([one.std**2 for one in used if one.column.kind != "vector"])
+    variances = np.array([one.std**2 for one in used])
     variances = variances[variances > 0.0]
     if not len(variances):
         return None
@@ -635,11 +527,5 @@ def _describe_encoding(
         yield f"rare values count as missing: {some(rare, 5)}"
     if reason_to_scale is not None:
         yield reason_to_scale
-    vectors = {one.name: None for one in columns if one.kind == "vector"}
-    if vectors:
-        yield (
-            f"the rules use all features of the embedding {some([*vectors], 5)}; pass readable "
-            "columns as X and the vectors as embedding= for readable rules"
-        )
     if metric == "cosine":
         yield "rows are normalized to length 1, and values are parts of it"

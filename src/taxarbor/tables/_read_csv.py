@@ -10,11 +10,8 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import IO, TYPE_CHECKING, Any, final
+from collections.abc import Collection, Sequence
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -22,8 +19,7 @@ import numpy as np
 from taxarbor._errors import FileFormatError, NamelessError, counted, missing_extra
 from taxarbor._frames import find_dtype
 from taxarbor._types import Array
-from taxarbor.sources._file_checks import as_texts, check_present, check_unique
-from taxarbor.tables._request import Request, Table, check_finite, make_frame_table
+from taxarbor.sources._file_checks import as_texts, check_present, check_unique, reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,171 +38,112 @@ MISSING_NUMBERS = {
     *("na", "n/a", "n.a.", "nan", "null", "none", "missing"),
 }
 """Stand for a missing value among numbers, in upper or lower case."""
-WHOLE = re.compile(r"\s*\d{1,9}\s*", re.ASCII)
-NUMBERED = (
-    "the first line holds consecutive numbers, {}, {}, ..., which were used as the names of "
-    "the columns"
-)
-NO_HEADER = (
-    "the first line holds numbers only and was used as a row; give the columns names if it is "
-    "a header"
-)
 MAX_ODD_TEXTS = 3
 """Distinct texts among numbers that are taken for mistakes, however often they occur."""
-MAX_PARSED_TEXTS = 1_000
-"""Distinct texts without a digit after which a column is known not to hold numbers."""
 
 
-def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) -> Table:
-    """Return the table in a text with commas, semicolons or tabs, whichever its header has."""
+class CsvTable(NamedTuple):
+    """The columns of a csv file; those that are names and labels are apart, as text."""
+
+    frame: "pd.DataFrame"
+    texts: dict[str, tuple[str, ...]]
+    index_name: str | None
+    """The first column if it has no name."""
+    has_names: bool
+
+
+class _Header(NamedTuple):
+    separator: str
+    names: list[str]
+    n_skipped: int
+    """Lines before the first row; 0 where the columns have no names."""
+
+
+def read_csv(
+    stream: IO[bytes],
+    title: str,
+    separator: str | None,
+    text_columns: Sequence[str],
+    columns: Sequence[str] | None,
+) -> CsvTable:
+    """Return the table in a text with commas, semicolons or tabs, whichever its header has.
+
+    ``text_columns`` are read to the letter. If ``columns`` are given, others may hold anything.
+    """
     try:
         import pandas  # noqa: F401
     except ImportError as error:
         raise missing_extra("reading csv", "pandas") from error
-    with request.reading("csv"):
-        text = _open_text(stream, request, separator)
-        if not text.has_header and (request.columns or request.text_columns):
+    with (
+        reading(title, "csv"),
+        io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
+    ):
+        header = _read_header(text, title, separator)
+        names, requested = header.names, [*text_columns, *(columns or ())]
+        if requested and not header.n_skipped:
             message = "has numbers in its first line, so no column has a name"
-            raise NamelessError(f"{request.name} {message}")
-        check_unique(request.name, text.names)
-        check_present(request.name, request.text_columns, text.names)
-        index = text.names[0] if text.names[0] == UNNAMED.format(0) else None
-        as_text = [*request.text_columns]
-        if index is not None and index not in (request.columns or ()):
-            as_text.append(index)
-        frame = text.parse(request, as_text)
-    texts = {name: as_texts(frame[name].tolist()) for name in as_text}
-    frame = frame.drop(columns=[*request.text_columns])
-    for name in frame.columns:
-        try:
-            numbers = _parse_numbers(text, request, name, frame[name])
-            if numbers is not None:
-                frame[name] = numbers
-            check_finite(request, name, frame[name].to_numpy(), text.find_line)
-        except FileFormatError:
-            if request.columns is None or name in request.columns:
-                raise
-            frame = frame.drop(columns=name)  # it was not requested
-    table = make_frame_table(request, frame, texts, index, has_names=text.has_header)
-    return replace(table, notes=text.notes)
+            raise NamelessError(f"{title} {message}")
+        check_unique(title, names)
+        check_present(title, requested, names)
+        has_index = names[0] == UNNAMED.format(0) and names[0] not in requested
+        as_text = [*text_columns, *names[:has_index]]
+        text.seek(0)
+        frame = _parse(text, header, as_text)
+    texts = {name: as_texts(frame.pop(name).tolist()) for name in dict.fromkeys(as_text)}
+    for name in frame.columns if columns is None else columns:
+        numbers = _parse_numbers(title, name, frame[name], header.separator)
+        if numbers is not None:
+            frame[name] = numbers
+    return CsvTable(frame, texts, names[0] if has_index else None, header.n_skipped > 0)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Text:
-    """A stream of delimited text, with its separator and header."""
-
-    stream: IO[bytes]
-    separator: str
-    names: tuple[str, ...] = ()
-    has_header: bool = True
-    notes: tuple[str, ...] = ()
-
-    @contextmanager
-    def opened(self) -> Iterator[io.TextIOWrapper]:
-        """Read the stream as text, from its start, and leave it open."""
-        self.stream.seek(0)
-        text = io.TextIOWrapper(self.stream, encoding="utf-8-sig", newline="")
-        try:
-            yield text
-        finally:
-            text.detach()
-
-    def records(self, text: IO[str]) -> Iterator[tuple[int, list[str]]]:
-        """Yield the line each record begins in, and its cells; blank lines are skipped."""
-        reader = csv.reader(text, delimiter=self.separator)
-        line = 1
-        for cells in reader:
-            if len(cells) > 1 or (cells and cells[0].strip()):
-                yield line, cells
-            line = reader.line_num + 1
-
-    def find_line(self, row: int) -> str:
-        """Return the line a row begins in, for messages."""
-        with self.opened() as text:
-            lines = (line for line, _ in self.records(text))
-            # There is none only if csv and pandas disagree on what a record is.
-            line = next(islice(lines, row + self.has_header, None), row + 1 + self.has_header)
-        return f"line {line}"
-
-    def parse(self, request: Request, as_text: list[str]) -> "pd.DataFrame":
-        """Return all cells; those of some columns as text, to the letter."""
-        import pandas as pd
-
-        missing: Any = MISSING
-        if as_text:
-            missing = {name: MISSING for name in self.names if name not in as_text}
-        options: dict[str, Any] = {"keep_default_na": False, "na_values": missing}
-        if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-            options["float_precision"] = "round_trip"  # later it always is, and deprecated
-        try:
-            with self.opened() as text, warnings.catch_warnings():
-                # A first line that is too long is only warned of, and cut.
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                if self.has_header:
-                    next(self.records(text))
-                return pd.read_csv(
-                    text,
-                    sep=self.separator,
-                    header=None,
-                    names=list(self.names),
-                    index_col=False,
-                    dtype=dict.fromkeys(as_text, str),
-                    low_memory=False,  # else a column may get several types, part by part
-                    **options,
-                )
-        except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-            self._refuse_long(request)
-            raise ValueError(str(error)) from error
-
-    def _refuse_long(self, request: Request) -> None:
-        n_columns = len(self.names)
-        with self.opened() as text:
-            for line, cells in self.records(text):
-                if len(cells) > n_columns:
-                    n_cells = counted(len(cells), "cell")
-                    expected = counted(n_columns, "column")
-                    raise request.error(f"has {n_cells} in line {line:,}, and {expected}")
-
-
-def _open_text(stream: IO[bytes], request: Request, separator: str | None) -> _Text:
+def _read_header(text: io.TextIOWrapper, title: str, separator: str | None) -> _Header:
     """Detect the separator and the header of a text from its first two lines."""
-    with _Text(stream, ",").opened() as text:
-        line = next((line for line in text if line.strip()), None)
+    line = next((line for line in text if line.strip()), None)
     if line is None:
-        raise request.error("is empty")
+        raise FileFormatError(f"{title} is empty")
     bare = QUOTED.sub("", line)
-    result = _Text(stream, separator or max(SEPARATORS, key=bare.count))
-    with result.opened() as text:
-        records = result.records(text)
-        _, first = next(records, (0, [""]))
-        _, second = next(records, (0, first))
-    notes: tuple[str, ...] = ()
-    if _are_consecutive(first):
-        notes = (NUMBERED.format(*first),)
-    elif all(_parse_number(cell) is not None for cell in first):
-        names = tuple(f"column {j}" for j in range(1, len(first) + 1))
-        return replace(result, names=names, has_header=False, notes=(NO_HEADER,))
-    if len(second) == len(first) + 1:  # R names no row names; others end lines in a separator
+    separator = separator or max(SEPARATORS, key=bare.count)
+    text.seek(0)
+    lines = enumerate(csv.reader(text, delimiter=separator), 1)
+    filled = ((n, cells) for n, cells in lines if len(cells) > 1 or "".join(cells).strip())
+    n_skipped, first = next(filled, (1, [""]))
+    _, second = next(filled, (0, first))
+    if all(_parse_number(cell) is not None for cell in first):
+        n_skipped, first = 0, [f"column {j}" for j in range(1, len(first) + 1)]
+    elif len(second) == len(first) + 1:  # R names no row names; others end in a separator
         first = ["", *first] if second[-1] else [*first, ""]
-    names = tuple(name or UNNAMED.format(j) for j, name in enumerate(first))
-    return replace(result, names=names, notes=notes)
+    if len(second) > len(first):  # which pandas would cut
+        n_cells, n_columns = counted(len(second), "cell"), counted(len(first), "column")
+        raise FileFormatError(f"{title} has {n_cells} in its first row, and {n_columns}")
+    names = [name or UNNAMED.format(j) for j, name in enumerate(first)]
+    return _Header(separator, names, n_skipped)
 
 
-def _are_consecutive(cells: list[str]) -> bool:
-    """Return whether a line is 0, 1, 2, ... as pandas heads an array, or 2019, 2020, ...
+def _parse(text: io.TextIOWrapper, header: _Header, as_text: Collection[str]) -> "pd.DataFrame":
+    """Return all cells; those of some columns as text, to the letter."""
+    import pandas as pd
 
-    One number alone may as well be a value.
-    """
-    if len(cells) < 2 or not all(WHOLE.fullmatch(cell) for cell in cells):
-        return False
-    numbers = [int(cell) for cell in cells]
-    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    missing = {name: MISSING for name in header.names if name not in as_text}
+    options: dict[str, Any] = {"keep_default_na": False, "na_values": missing}
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+        options["float_precision"] = "round_trip"  # later it always is, and deprecated
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        return pd.read_csv(
+            text,
+            sep=header.separator,
+            header=None,
+            names=header.names,
+            skiprows=header.n_skipped,
+            index_col=False,
+            dtype=dict.fromkeys(as_text, str),
+            low_memory=False,  # else a column may get several types, part by part
+            **options,
+        )
 
 
-def _parse_numbers(
-    text: _Text, request: Request, name: str, cells: "pd.Series"
-) -> Array | None:
+def _parse_numbers(title: str, name: str, cells: "pd.Series", separator: str) -> Array | None:
     """Return the numbers that a column spells, NaN for missing values; None if it does not.
 
     A few other texts among many numbers raise FileFormatError.
@@ -214,14 +151,11 @@ def _parse_numbers(
     if find_dtype(nw.from_native(cells, series_only=True)) != "text":
         return None
     codes, values = cells.factorize()
-    first = values[:MAX_PARSED_TEXTS]
-    if len(values) > MAX_PARSED_TEXTS and not any(map(re.compile(r"\W*\d").match, first)):
-        return None
     texts = [value.strip() for value in values]
     if any(re.fullmatch(r"0\d+", one) for one in texts):  # codes, such as of places
         return None
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-    comma = "," if text.separator == ";" else "."
+    comma = "," if separator == ";" else "."
     numbers = [_parse_number(one.replace(comma, ".")) for one in texts]
     is_number = np.array([number is not None for number in numbers], dtype=bool)
     is_missing = np.array([one.casefold() in MISSING_NUMBERS for one in texts], dtype=bool)
@@ -233,9 +167,9 @@ def _parse_numbers(
         return result
     if n_numbers > n_odd and (len(odd) <= MAX_ODD_TEXTS or 10 * n_odd <= n_numbers):
         row = int(np.isin(codes, odd).argmax())
-        raise request.error(
-            f"has numbers in the column {name!r} except {str(cells.iloc[row])[:60]!r} in "
-            f"{text.find_line(row)}; fix it, leave the cell empty, or choose other columns"
+        raise FileFormatError(
+            f"{title} has numbers in the column {name!r} except {str(cells.iloc[row])[:60]!r} "
+            f"in row {row}, counted from 0; fix it, leave it empty, or choose other columns"
         )
     return None
 

@@ -4,57 +4,110 @@ import gzip
 import io
 import os
 import re
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import IO, Any, BinaryIO, TypeAlias, cast
+from typing import IO, Any, BinaryIO, TypeAlias, cast, final
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
+from taxarbor._errors import FileFormatError, InputError, InputTypeError
+from taxarbor._types import TableLike
 from taxarbor.rows._structure import check_structure
-from taxarbor.sources._file_checks import as_texts, check_matrix, check_present, list_names
+from taxarbor.sources._file_checks import (
+    as_texts,
+    base_name,
+    check_matrix,
+    check_present,
+    check_unique,
+    find_columns,
+    list_names,
+    reading,
+)
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
 from taxarbor.sources._parquet import open_parquet, to_pandas
+from taxarbor.tables._profile import find_row_names
 from taxarbor.tables._read_csv import read_csv
-from taxarbor.tables._request import (
-    Request,
-    Table,
-    as_labels,
-    by_position,
-    check_finite,
-    make_frame_table,
-    make_table,
-)
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
+Texts: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Columns that name or label the rows."""
 
+STDIN = "-"
+TEXT_FORMATS = {"csv": None, "tsv": "\t"}
+"""The formats that may be gzipped, or come from a stream, and their separators."""
 INDEX = re.compile(r"__index_level_\d+__")
 """Name that pandas gives an index without a name in a parquet file."""
 SPARSE_KEYS = {"format", "shape", "data"}
 """Arrays that :func:`scipy.sparse.save_npz` writes in every layout."""
-SPARSE_PARTS = SPARSE_KEYS | {"indices", "indptr", "row", "col", "_is_array"}
-LABELS = ("y", "labels")
-NAMES = ("feature_names", "row_names", "class_names")
+NO_HEADER = (
+    "the first line holds numbers only and was used as a row; give the columns names if it is "
+    "a header"
+)
 
-BY_PATH = ("npy", "parquet", "h5ad")
-"""The formats that are read from a path; a stream of one is written to a temporary file."""
-TEXT_FORMATS = ("csv", "tsv", "mtx")
-"""The formats that may be gzipped; the others are compressed already."""
-MAGIC = {
-    **{b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK": "npz", b"\x89HDF": "h5ad"},
-    b"%%MatrixMarket": "mtx",
-}
-SPREADSHEETS = ("xlsx", "xlsm", "xlsb", "xls", "ods")
-GZIP = b"\x1f\x8b"
-STDIN = "-"
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    r"""The rows of a file.
+
+    Attributes
+    ----------
+    X : data frame, array or CSR array of shape (n_rows, n_columns)
+        Of csv, tsv and parquet a pandas data frame: numbers, booleans, dates, categories and
+        text, with missing values; of the other formats float32 or float64, NaN where a value
+        is missing, in C order where dense.
+    feature_names : tuple of str or None
+        Names of the columns of ``X``, where the file has any.
+    row_names : tuple of str or None
+        The id column, or the index of the file, where there is one.
+    labels : array of str of shape (n_rows,) or None
+        The label column; empty where a label is missing.
+    notes : tuple of str
+        Remarks on the reading of the file.
+    id_column : str or None
+        The column with the names of the rows: the requested one, or the one detected.
+
+    Examples
+    --------
+    >>> import io
+    >>> from taxarbor.tables import read_table
+    >>> read_table(io.BytesIO(b"a,b\n1,2\n3,")).X["b"].tolist()
+    [2.0, nan]
+    """
+
+    X: TableLike
+    feature_names: tuple[str, ...] | None
+    row_names: tuple[str, ...] | None = None
+    labels: NDArray[np.str_] | None = None
+    notes: tuple[str, ...] = ()
+    id_column: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The columns to read from a file, and the name of the file in messages."""
+
+    name: str
+    columns: tuple[str, ...] | None
+    id_column: str | None
+    label_column: str | None
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The id and the label column, where requested."""
+        requested = (self.id_column, self.label_column)
+        return tuple(dict.fromkeys(name for name in requested if name is not None))
+
+    def find_labels(self, texts: Texts) -> NDArray[np.str_] | None:
+        """Return the label column as an array."""
+        labels = texts.get(self.label_column or "")
+        return None if labels is None else np.array(labels, dtype=np.str_)
 
 
 def read_table(
@@ -75,26 +128,26 @@ def read_table(
     Parameters
     ----------
     source : path, binary stream or "-"
-        The file; ``"-"`` is standard input.
+        The file. A stream, and ``"-"``, which is standard input, must be csv or tsv.
     columns : sequence of str, optional
-        Use these columns, in this order, and no others, even if one looks like an identifier.
+        Use these columns, in this order, and no others.
     id_column, label_column : str, optional
         The columns with the names and the labels of the rows. In an h5ad file they are in
         ``obs``, in an npz file they are arrays.
-    format : {"csv", "tsv", "parquet", "npy", "npz", "mtx", "h5ad"}, optional
-        By default the extension of the file name, where csv, tsv and mtx may be followed by
-        gz; without a name, the format is detected from the first bytes.
+    format : {"csv", "tsv", "parquet", "npy", "npz", "h5ad"}, optional
+        By default the extension of the file name, where csv and tsv may be followed by gz; csv
+        for a stream.
 
     Returns
     -------
     Table
-        The columns, names, labels, and which columns were left out.
+        The columns, names and labels.
 
     Raises
     ------
     FileFormatError
-        If the file is damaged or of an unknown format, lacks a requested column, or has
-        infinite cells or a few words in a column of numbers.
+        If the file is damaged or of an unknown format, lacks a requested column, or has a few
+        words in a column of numbers.
     OSError
         If it cannot be opened.
     ImportError
@@ -108,22 +161,22 @@ def read_table(
     (('height', 'legs'), ('owl', 'fox'))
     """
     names = None if columns is None else _check_names(columns, id_column, label_column)
-    request = Request(_describe(source), names, id_column, label_column)
-    if format is not None and format not in READERS:
-        raise InputError(f"must be one of {', '.join(READERS)}; got {format!r}", "format")
-    with _open(source, request) as stream:
-        with request.reading("gz"):
-            format = format or _format_by_name(source, request) or _format_by_content(stream)
-            plain = _decompress(stream, format, request)
-        if format not in BY_PATH:
-            return READERS[format](plain, request)
-        if isinstance(source, str | os.PathLike) and Path(source).is_file():
-            return READERS[format](source, request)
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "table"
-            with path.open("wb") as file:
-                shutil.copyfileobj(stream, file)
-            return READERS[format](path, request)
+    is_path = isinstance(source, str | os.PathLike) and source != STDIN
+    path = cast("str | os.PathLike[str]", source)
+    title = base_name(path) if is_path else _name_stream(source)
+    request = _Request(title, names, id_column, label_column)
+    format = format or (_find_format(path) if is_path else "csv")
+    if format not in TEXT_FORMATS | READERS:
+        expected = ", ".join(TEXT_FORMATS | READERS)
+        raise InputError(f"must be one of {expected}; got {format!r}", "format")
+    if format in READERS and not is_path:
+        raise InputError(f"must be csv or tsv for {title}; got {format!r}", "format")
+    if format in READERS:
+        return READERS[format](path, request)
+    with _open(path) if is_path else _load_stream(source) as stream:
+        separator, roles = TEXT_FORMATS[format], request.text_columns
+        frame, texts, index, has_names = read_csv(stream, title, separator, roles, names)
+    return _make_frame_table(request, frame, texts, index, has_names=has_names)
 
 
 def _check_names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
@@ -141,103 +194,107 @@ def _check_names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
     return names
 
 
-def _describe(source: Source) -> str:
-    """Return a name of the source that fits in a line."""
-    if isinstance(source, str | os.PathLike):
-        path = Path(source).name or str(source)  # which a dot has no last part of
-        return "standard input" if source == STDIN else " ".join(path.split())
-    given = getattr(source, "name", None)  # which an open file has
-    return Path(given).name if isinstance(given, str) else "the stream"
-
-
-@contextmanager
-def _open(source: Source, request: Request) -> Iterator[IO[bytes]]:
-    """Open a path, or take a stream as it is; the result is seekable."""
-    if source == STDIN:
-        yield _seekable(sys.stdin.buffer)
-    elif isinstance(source, str | os.PathLike):
-        if Path(source).is_dir():
-            raise request.error("is a folder; give a file in it")
-        with Path(source).open("rb") as stream:
-            yield _seekable(stream)
-    else:
-        if not isinstance(source.read(0), bytes):
-            raise InputTypeError("the stream must be open in binary mode")
-        yield _seekable(source)
-
-
-def _seekable(stream: IO[bytes]) -> IO[bytes]:
-    """Return the stream; the rest of it in memory if it is a pipe, or has been read from."""
-    if stream.seekable() and stream.tell() == 0:
-        return stream
-    return io.BytesIO(stream.read())
-
-
-def _format_by_name(source: Source, request: Request) -> str | None:
-    """Return the format of a file name's extension; None for pipes, which may lack one."""
-    if not isinstance(source, str | os.PathLike) or source == STDIN:
-        return None
-    extension = Path(source).name.lower().removesuffix(".gz").rpartition(".")[2]
-    if extension in READERS:
+def _find_format(path: str | os.PathLike[str]) -> str:
+    """Return the format of a file name's extension."""
+    stem = Path(path).name.lower()
+    extension = stem.removesuffix(".gz").rpartition(".")[2]
+    if extension in TEXT_FORMATS or (extension in READERS and not stem.endswith(".gz")):
         return extension
-    if not Path(source).is_file():
-        return None
-    if extension in SPREADSHEETS:
-        raise request.error("is a spreadsheet, which is not supported; save the sheet as csv")
-    problem = f"must be given for {request.name}, whose extension is none of these"
-    raise FileFormatError(f"{problem}: {', '.join(READERS)}", "format")
+    expected = ", ".join([*TEXT_FORMATS, *(f"{one}.gz" for one in TEXT_FORMATS), *READERS])
+    extensions = f"whose extension is none of {expected}"
+    raise InputError(f"must be given for {base_name(path)}, {extensions}", "format")
 
 
-def _format_by_content(stream: IO[bytes]) -> str:
-    """Detect the format from the first bytes; text is csv, whatever the separator."""
-    head = stream.read(16)
-    stream.seek(0)
-    if head.startswith(GZIP):
-        with gzip.GzipFile(fileobj=stream) as unpacked:
-            head = unpacked.read(16)
-        stream.seek(0)
-    return next((MAGIC[start] for start in MAGIC if head.startswith(start)), "csv")
-
-
-def _decompress(stream: IO[bytes], format: str, request: Request) -> IO[bytes]:
-    is_gzipped = stream.read(2) == GZIP
-    stream.seek(0)
-    if not is_gzipped:
+def _open(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file, gzipped or not; a pipe is read into memory, to go back to its start."""
+    if os.fspath(path).lower().endswith(".gz"):
+        return cast("IO[bytes]", gzip.open(path))
+    stream = open(path, "rb")  # noqa: SIM115
+    if stream.seekable():
         return stream
-    if format not in TEXT_FORMATS:
-        raise request.error("is gzipped; decompress it first")
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+    with stream:
+        return io.BytesIO(stream.read())
+
+
+def _name_stream(source: Source) -> str:
+    return "standard input" if source == STDIN else str(getattr(source, "name", "the stream"))
+
+
+def _load_stream(source: Any) -> io.BytesIO:
+    """Return the rest of a stream, which stays open."""
+    content = (sys.stdin.buffer if source == STDIN else source).read()
+    if not isinstance(content, bytes):
+        raise InputTypeError(
+            "must be a path, or a stream that is open in binary mode", "source"
+        )
+    return io.BytesIO(content)
 
 
 # Formats
 
 
-def read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
-    """Return the table in a parquet file."""
-    reader = open_parquet(path, name=request.name)
-    names = reader.files[0].schema.names
-    check_present(request.name, request.text_columns, names)
-    index = next((name for name in names if INDEX.fullmatch(name)), None)
+def _read_parquet(path: str | os.PathLike[str], request: _Request) -> Table:
+    reader = open_parquet(path)
+    names, roles = reader.files[0].schema.names, request.text_columns
+    check_present(request.name, [*roles, *(request.columns or ())], names)
+    index = next((name for name in names if INDEX.fullmatch(name) and name not in roles), None)
     table = replace(reader, names=names).read_all()
-    as_text = {*request.text_columns} | ({index} if index is not None else set())
+    as_text = [*roles, *([] if index is None else [index])]
     texts = {name: as_texts(table.column(name).to_pylist()) for name in as_text}
-    with request.reading("parquet"):
-        frame = to_pandas(table.drop_columns([*request.text_columns]))
-    for name in frame.columns:
-        check_finite(request, name, frame[name].to_numpy(), by_position)
-    return make_frame_table(request, frame, texts, index)
+    with reading(request.name, "parquet"):
+        frame = to_pandas(table.drop_columns(as_text))
+    return _make_frame_table(request, frame, texts, index)
 
 
-def read_npy(path: str | os.PathLike[str], request: Request) -> Table:
-    """Return the table in an npy file: one array with two axes."""
-    reader = open_npy(path, request.name)
-    return _make_unnamed(request, reader.read(0, reader.n_rows))
+def _read_npy(path: str | os.PathLike[str], request: _Request) -> Table:
+    if request.text_columns:
+        names = list_names(request.text_columns)
+        raise FileFormatError(f"{request.name} is an array, so it has no column {names}")
+    reader = open_npy(path)
+    X = reader.read(0, reader.n_rows)
+    return _make_matrix_table(request, X, None, {}, "")
 
 
-def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
-    """Return the table in an h5ad file: ``X``, with the names in ``obs`` and ``var``."""
-    matrix = open_h5ad(path, name=request.name, in_blocks=False)
-    n_rows = matrix.n_rows
+def _read_npz(path: str | os.PathLike[str], request: _Request) -> Table:
+    """Return ``X``, the only array with two axes, or a sparse matrix.
+
+    ``feature_names`` and ``row_names`` are used where there are such arrays; ``class_names``
+    are the names of integer labels.
+    """
+    wanted = {"X", "feature_names", "row_names", "class_names", *request.text_columns}
+    with (
+        open(path, "rb") as stream,
+        reading(request.name, "npz"),
+        np.load(stream, allow_pickle=False) as file,
+    ):
+        if "X" not in file and SPARSE_KEYS.issubset(file.files):
+            stream.seek(0)
+            X, arrays = sparse.load_npz(stream), {}
+            check_structure(X)  # compiled code that follows a wrong index ends the process
+        else:
+            arrays = {key: file[key] for key in file if key in wanted or "X" not in file}
+            matrices = [key for key, array in arrays.items() if array.ndim == 2]
+            if "X" not in file and len(matrices) != 1:
+                message = f"has no array X, nor one matrix among {list_names(file.files)}"
+                raise FileFormatError(f"{request.name} {message}")
+            X = arrays.pop("X" if "X" in file else matrices[0])
+        check_present(request.name, request.text_columns, [*arrays], "array")
+        label = request.label_column or ""
+        if "class_names" in arrays and label in arrays and arrays[label].dtype.kind in "iu":
+            arrays[label] = np.take(arrays["class_names"], arrays[label])
+        texts = {
+            key: as_texts(array.astype(str) if array.dtype.kind == "S" else array.tolist())
+            for key, array in arrays.items()
+            if key in wanted and array.ndim == 1
+        }
+    names = texts.get("feature_names")
+    roles = {key: texts[key] for key in ("row_names", *request.text_columns) if key in texts}
+    return _make_matrix_table(request, X, names, roles, "row_names")
+
+
+def _read_h5ad(path: str | os.PathLike[str], request: _Request) -> Table:
+    """Return ``X``, with the names in ``obs`` and ``var``."""
+    matrix = open_h5ad(path, in_blocks=False)
     with open_group(matrix.file) as group:
         obs = get_frame(matrix.file, group, "obs")
         index = obs.attrs["_index"]
@@ -246,135 +303,84 @@ def read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
         texts = {
             name: read_column(matrix.file, obs, name) for name in (index, *request.text_columns)
         }
-    for name, values in texts.items():
-        if len(values) != n_rows:
-            where = "obs" if name == index else name
-            raise request.error(
-                f"has {counted(n_rows, 'row')}, and {len(values):,} in {where!r}"
-            )
-    return replace(
-        make_table(request, matrix.read(0, n_rows), matrix.names),
-        row_names=texts[request.id_column or index],
-        labels=as_labels(texts.get(request.label_column or "")),
-        id_column=request.id_column,
-    )
+    X = matrix.read(0, matrix.n_rows)
+    return _make_matrix_table(request, X, matrix.names, texts, index)
 
 
-def read_mtx(stream: IO[bytes], request: Request) -> Table:
-    """Return the table in a Matrix Market file.
-
-    SciPy's reader ends the process on some damaged files that it reads in pieces, and on zero
-    bytes or a missing line break at the end; so it gets the whole text.
-    """
-    from scipy.io import mmread
-
-    with request.reading("mtx"):
-        text = stream.read()
-        if b"\0" in text:
-            raise ValueError("it contains a zero byte")
-        text = text if text.endswith(b"\n") else text + b"\n"
-        values: Any = mmread(io.BytesIO(text), spmatrix=False)
-    return _make_unnamed(request, values)
-
-
-def _make_unnamed(request: Request, values: Any) -> Table:
-    if request.text_columns:
-        names = list_names(request.text_columns)
-        raise request.error(f"holds numbers only, so {names} cannot be looked up in it")
-    return make_table(request, values, None)
-
-
-def read_npz(stream: IO[bytes], request: Request) -> Table:
-    """Return the table in an npz file: ``X``, the only array with two axes, or a sparse one.
-
-    ``feature_names``, ``row_names``, ``y`` or ``labels`` and ``class_names`` are used where
-    there are such arrays.
-    """
-    with request.reading("npz"), np.load(stream, allow_pickle=False) as file:
-        if "X" not in file and SPARSE_KEYS.issubset(file.files):
-            stream.seek(0)
-            X, parts = sparse.load_npz(stream), SPARSE_PARTS
-            check_structure(X)  # compiled code that follows a wrong index ends the process
-        else:
-            main = "X" if "X" in file else _find_matrix(request, file)
-            X, parts = _load(request, file, main), {main}
-        check_matrix(request.name, X.dtype, X.shape)
-        others = [name for name in file.files if name not in parts]
-        check_present(request.name, request.text_columns, others, "array")
-        wanted = {*NAMES, *LABELS, *request.text_columns}
-        arrays = {name: _load(request, file, name) for name in others if name in wanted}
-    n_rows, n_columns = X.shape
-    fitting = (name for name in LABELS if name in arrays and arrays[name].shape == (n_rows,))
-    label = request.label_column or next(fitting, None)
-    used = {*NAMES, *request.text_columns, label}
-    return replace(
-        make_table(request, X, _read_names(request, arrays, "feature_names", n_columns)),
-        row_names=_read_names(request, arrays, request.id_column or "row_names", n_rows),
-        labels=None
-        if label is None
-        else as_labels(_read_labels(request, arrays, label, n_rows)),
-        dropped=tuple(
-            (name, "an array beside the table") for name in others if name not in used
-        ),
-        id_column=request.id_column,
-    )
-
-
-def _find_matrix(request: Request, file: Any) -> str:
-    """Return the name of the only array with two axes."""
-    matrices = [name for name in file.files if _load(request, file, name).ndim == 2]
-    if len(matrices) != 1:
-        arrays = f"its arrays: {list_names(file.files) or 'none'}"
-        raise request.error(f"has neither an array X nor a single one with two axes; {arrays}")
-    return str(matrices[0])
-
-
-def _load(request: Request, file: Any, name: str) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = file[name]
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
-        raise request.error(
-            f"holds {name!r} as Python objects, which are not loaded, for safety; save it "
-            "as plain text or numbers, with .astype(str) or .astype(float)"
-        ) from error
-    return array
-
-
-def _read_names(
-    request: Request, arrays: Mapping[str, NDArray[Any]], name: str, length: int
-) -> tuple[str, ...] | None:
-    """Return an array of names, one for each row or column, where there is one."""
-    names = arrays.get(name)
-    if names is None:
-        return None
-    if names.shape != (length,):
-        raise request.error(f"holds {name!r} of shape {names.shape}; expected ({length},)")
-    return as_texts(names.astype(str) if names.dtype.kind == "S" else names.tolist())
-
-
-def _read_labels(
-    request: Request, arrays: Mapping[str, NDArray[Any]], name: str, n_rows: int
-) -> tuple[str, ...] | None:
-    """Return the label of each row; ``class_names`` are for ``y`` or ``labels``."""
-    classes = arrays.get("class_names") if name in LABELS else None
-    if classes is None:
-        return _read_names(request, arrays, name, n_rows)
-    y = arrays[name]
-    is_index = y.shape == (n_rows,) and y.dtype.kind in "iu" and classes.ndim == 1
-    if not is_index or not ((y >= 0) & (y < len(classes))).all():
-        expected = f"so {name!r} must number them from 0 to {classes.size - 1}"
-        raise request.error(f"holds class_names, {expected}")
-    return as_texts(classes.astype(str)[y].tolist())
-
-
-READERS: dict[str, Callable[[Any, Request], Table]] = {
-    "csv": read_csv,
-    "tsv": partial(read_csv, separator="\t"),
-    "parquet": read_parquet,
-    "npy": read_npy,
-    "npz": read_npz,
-    "mtx": read_mtx,
-    "h5ad": read_h5ad,
+READERS: dict[str, Callable[[str | os.PathLike[str], _Request], Table]] = {
+    "parquet": _read_parquet,
+    "npy": _read_npy,
+    "npz": _read_npz,
+    "h5ad": _read_h5ad,
 }
+
+
+def _make_frame_table(
+    request: _Request,
+    frame: Any,
+    texts: Texts,
+    index: str | None,
+    *,
+    has_names: bool = True,
+) -> Table:
+    """Return the requested columns of a frame of pandas; one column may name the rows."""
+    if not len(frame):
+        raise FileFormatError(f"{request.name} has no rows")
+    requested, ids = request.columns, request.id_column or index
+    if ids is None and has_names and frame.shape[1] > 1:
+        candidates = [name for name in frame if name not in (requested or ())]
+        ids = find_row_names(nw.from_native(frame, eager_only=True), candidates)
+        if ids is not None:
+            texts = {**texts, ids: as_texts(frame[ids].tolist())}
+            frame = frame.drop(columns=ids)
+    if requested is not None:
+        frame = frame[[*requested]]
+    if not frame.shape[1]:
+        raise FileFormatError(f"{request.name} has no column to use")
+    if not has_names:
+        frame.columns = range(frame.shape[1])
+    return Table(
+        frame,
+        tuple(map(str, frame.columns)) if has_names else None,
+        None if ids is None else texts[ids],
+        request.find_labels(texts),
+        () if has_names else (NO_HEADER,),
+        id_column=None if ids == index else ids,
+    )
+
+
+def _make_matrix_table(
+    request: _Request, X: Any, names: Sequence[str] | None, texts: Texts, index: str
+) -> Table:
+    """Return the requested columns of a matrix as a table of floats, or raise FileFormatError.
+
+    Numbers become float32 if they are float32 or smaller, else float64.
+    """
+    is_sparse: bool = sparse.issparse(X)
+    check_matrix(request.name, X.dtype, X.shape)
+    n_rows, n_columns = X.shape
+    lengths = [(key, n_rows, len(values)) for key, values in texts.items()]
+    lengths += [] if names is None else [("feature_names", n_columns, len(names))]
+    for key, expected, length in lengths:
+        if length != expected:
+            message = f"has {length:,} values in {key!r}; expected {expected:,}"
+            raise FileFormatError(f"{request.name} {message}")
+    if names is not None:
+        check_unique(request.name, names)
+    if request.columns is not None:
+        chosen = find_columns(request.name, request.columns, names)
+        X, names = (X.tocsr() if is_sparse else X)[:, chosen], request.columns
+    dtype = np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64
+    with np.errstate(over="ignore"):  # an overflow is infinite, which a fit refuses
+        if is_sparse:
+            X = sparse.csr_array(X.tocsr().astype(dtype))
+            X.sum_duplicates()
+        else:
+            X = np.ascontiguousarray(X, dtype=dtype)
+    return Table(
+        X,
+        None if names is None else tuple(names),
+        texts.get(request.id_column or index),
+        request.find_labels(texts),
+        id_column=request.id_column,
+    )

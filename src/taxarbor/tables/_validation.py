@@ -4,19 +4,17 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Self, final
+from typing import Any, NamedTuple
 
 import numpy as np
-import sklearn
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
 from taxarbor._errors import InputError, InputTypeError, counted
-from taxarbor._frames import as_frame, as_numeric, column_names, fill_masked, wrap_frame
+from taxarbor._frames import as_frame, as_numeric, column_names, fill_masked, is_frame
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.rows._structure import check_structure
@@ -25,8 +23,6 @@ RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
 MAX_MEAN = {"float32": 1e17, "float64": 1e150}
 """Largest absolute mean of a column: squares must fit."""
-HAS_NARWHALS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
-"""Whether scikit-learn reads the names of columns of all frames."""
 
 EXACT_REPEATS = (4, 20_000)
 """Copies per row, and copies, up to which integer weights are not rounded."""
@@ -38,9 +34,7 @@ WEIGHT_GRID = 2.0**32
 factor have no effect."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class SeenFeatures:
+class SeenFeatures(NamedTuple):
     """The attributes of training data that scikit-learn's conventions ask for."""
 
     n_features_in_: int
@@ -147,20 +141,6 @@ def check_new_rows(estimator: Any, X: Any) -> Any:
     return X
 
 
-@final
-class _Columns:
-    """The names and the shape of a frame, as scikit-learn below 1.9 asks for them."""
-
-    def __init__(self, names: list[str], shape: tuple[int, int]) -> None:
-        self.names, self.shape = names, shape
-
-    def __dataframe__(self) -> Self:
-        return self
-
-    def column_names(self) -> list[str]:
-        return self.names
-
-
 def check_dimensions(X: Any) -> None:
     """Raise InputError for more than two dimensions, as not all scikit-learns do."""
     if len(shape := np.asarray(X).shape) > 2:
@@ -169,15 +149,9 @@ def check_dimensions(X: Any) -> None:
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Set or compare ``n_features_in_`` and ``feature_names_in_``, by scikit-learn's rules.
-
-    Below 1.9 scikit-learn does not read the names of all frames.
-    """
-    frame = wrap_frame(X)
-    if frame is None:
+    """Set or compare ``n_features_in_`` and ``feature_names_in_``, by scikit-learn's rules."""
+    if not is_frame(X):
         check_dimensions(X)
-    if not (frame is None or HAS_NARWHALS or frame.implementation.is_pandas()):
-        X = _Columns(frame.columns, frame.shape)
     validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
@@ -259,22 +233,19 @@ def _check_numbers(
         if issparse(X):
             check_structure(X)
         numbers = as_numeric(X)
-        if is_named := wrap_frame(X) is not None:
-            check_columns(estimator, X, reset=reset)
-        options: dict[str, Any] = {
-            "accept_sparse": "csr",
-            "dtype": _float_types(numbers),
-            "order": "C",
-            "ensure_min_samples": ensure_min_samples,
-            "ensure_all_finite": ensure_all_finite,
-        }
-        if is_named:
-            data = validation.check_array(
-                numbers, estimator=estimator, input_name="X", **options
-            )
-        else:
-            check_dimensions(numbers)
-            data = validation.validate_data(estimator, numbers, reset=reset, **options)
+        dtype = getattr(numbers, "dtype", None)
+        is_single = isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32
+        data = validation.check_array(
+            numbers,
+            accept_sparse="csr",
+            dtype=np.float32 if is_single else [np.float64, np.float32],
+            order="C",
+            ensure_min_samples=ensure_min_samples,
+            ensure_all_finite=ensure_all_finite,
+            estimator=estimator,
+            input_name="X",
+        )
+        check_columns(estimator, X if is_frame(X) else data, reset=reset)
     if issparse(X) and not data.has_canonical_format:
         data = data.copy()  # the user's stays as it is
         data.sum_duplicates()
@@ -294,17 +265,6 @@ def input_errors() -> Iterator[None]:
         raise InputTypeError(str(error)) from error
     except ValueError as error:
         raise InputError(str(error)) from error
-
-
-def _float_types(X: Any) -> list[type[np.floating]]:
-    """Return the types to keep, or to cast to, the first for all others.
-
-    scikit-learn does not see that an array of the other byte order is float32.
-    """
-    dtype = getattr(X, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32:
-        return [np.float32]
-    return [np.float64, np.float32]
 
 
 def check_range(data: Any, parameter: str = "X") -> None:

@@ -56,10 +56,7 @@ def send(taxonomy: "Taxonomy", X: ArrayLike | FeatureRows, *, n_threads: int = 1
 def fills_of(taxonomy: "Taxonomy") -> Array | None:
     """Return the values that impute NaN in each feature; None where NaN is refused."""
     encoder = (taxonomy.made_by or {}).get("encoder")
-    may_fill = encoder == "auto" or (
-        isinstance(encoder, dict) and encoder.get("missing") != "error"
-    )
-    if not may_fill or taxonomy.means is None:
+    if not (encoder == "auto" or isinstance(encoder, dict)) or taxonomy.means is None:
         return None
     fills: Array = taxonomy.means[taxonomy.tree.root].astype(np.float64)
     return fills
