@@ -65,8 +65,6 @@ def test_what_needs_no_rows_is_the_same(animals):
     assert str(small) == str(taxonomy.prune(4))
     assert not small.tree.has_rows
     np.testing.assert_array_equal(small.predict(X), taxonomy.prune(4).predict(X))
-    shift, factor = np.arange(X.shape[1]), np.full(X.shape[1], 2.0)
-    assert str(counts.unscale(shift, factor)) == str(taxonomy.unscale(shift, factor))
     for plot in (plot_tree, plot_dendrogram):
         plot(counts)
     plt.close("all")

@@ -264,8 +264,7 @@ def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary) -> None:
         raise InputError(
             "X does not hold the rows that the tree was grown on, in the same order: the mean "
             f"of {name} was {before}, and is {now} now. If the rows were scaled for the fit, "
-            "pass the scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, "
-            "as taxonomy.unscale(scaler.mean_, scaler.scale_) returns it"
+            "pass the scaled rows, pipeline[:-1].transform(X)"
         )
 
 

@@ -113,45 +113,25 @@ def _require_all(sizes: NDArray[Any], problem: str, remedy: str) -> None:
         raise InputError(f"{problem} {clusters}: {remedy}, or prune the taxonomy")
 
 
-def unscale(
-    taxonomy: "Taxonomy", mean: ArrayLike | None, scale: ArrayLike | None
-) -> "Taxonomy":
-    """Return the tree of rows that were not scaled; see :meth:`Taxonomy.unscale`."""
-    if taxonomy.encoding is not None:
-        raise InputError(
-            "the tree is in the units of the table that it was grown on, and takes its "
-            "rows as they are: what was scaled for the fit is undone already"
-        )
-    shift, factor = _as_scaling(taxonomy, mean, scale)
-    means, values = taxonomy.means, taxonomy.two_values
-    if means is not None:
-        means = (means * factor + shift).astype(means.dtype)
-    rules = tuple(rule and unscale_rule(rule, shift, factor) for rule in taxonomy.tree.rules)
-    if values is not None:
-        values = values * factor[:, None] + shift[:, None]
-    return replace(
-        taxonomy,
-        tree=replace(taxonomy.tree, rules=rules),
-        means=means,
-        two_values=values,
-        noise_model=taxonomy.noise_model and taxonomy.noise_model.unscale(shift, factor),
-    )
-
-
 def decode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
-    """Return a taxonomy of encoded rows as one that takes rows of the table."""
-    if encoding.is_sparse:  # the user's units may need more digits
-        rules = tuple(rule and _in_double(rule) for rule in taxonomy.tree.rules)
-        means = None if taxonomy.means is None else taxonomy.means.astype(np.float64)
-        taxonomy = replace(taxonomy, tree=replace(taxonomy.tree, rules=rules), means=means)
-    taxonomy = unscale(taxonomy, encoding.shift, encoding.scale)
-    names = encoding.feature_names if encoding.names_features else taxonomy.feature_names
+    """Return a taxonomy of encoded rows, without statistics, as one that takes a table's."""
+    tree = taxonomy.tree
+    rules = [rule and _decode_rule(rule, encoding) for rule in tree.rules]
+    names = encoding.feature_names if encoding.names_features else tree.feature_names
     return replace(
         taxonomy,
-        tree=replace(taxonomy.tree, feature_names=names),
+        tree=replace(tree, rules=tuple(rules), feature_names=names),
         encoding=encoding,
         two_values=encoding.two_values,
     )
+
+
+def _decode_rule(rule: LinearRule, encoding: Encoding) -> LinearRule:
+    if encoding.is_sparse:  # the user's units may need more digits
+        parts = rule.weights, rule.center, rule.offsets
+        weights, center, offsets = (part.astype(np.float64) for part in parts)
+        rule = LinearRule(weights, center, offsets, rule.targets)
+    return unscale_rule(rule, encoding.shift, encoding.scale)
 
 
 def name_columns(taxonomy: "Taxonomy", names: Sequence[str]) -> "Taxonomy":
@@ -161,42 +141,6 @@ def name_columns(taxonomy: "Taxonomy", names: Sequence[str]) -> "Taxonomy":
     encoding = taxonomy.encoding.name_columns(names)
     tree = replace(taxonomy.tree, feature_names=encoding.feature_names)
     return replace(taxonomy, tree=tree, encoding=encoding)
-
-
-def encode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
-    """Return a taxonomy of rows of a table as one that takes encoded rows."""
-    bare = replace(taxonomy, encoding=None, missing=None)
-    return unscale(bare, -encoding.shift / encoding.scale, 1.0 / encoding.scale)
-
-
-def _in_double(rule: LinearRule) -> LinearRule:
-    parts = rule.weights, rule.center, rule.offsets
-    weights, center, offsets = (part.astype(np.float64) for part in parts)
-    return LinearRule(weights, center, offsets, rule.targets)
-
-
-def _as_scaling(
-    taxonomy: "Taxonomy", mean: ArrayLike | None, scale: ArrayLike | None
-) -> tuple[Array, Array]:
-    """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
-    shapes = [np.shape(values) for values in (mean, scale) if values is not None]
-    tree = taxonomy.tree
-    scaled = tree.rules[tree.root], taxonomy.means, taxonomy.two_values
-    if any(part is not None for part in scaled):
-        shapes = [(taxonomy.n_features,)]
-    expected = shapes[0] if shapes else (0,)
-    shift, factor = (
-        np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
-        for values, usual in ((mean, 0.0), (scale, 1.0))
-    )
-    if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
-        raise InputError(
-            f"mean and scale must have shape {expected}, one number per feature, or be None, "
-            f"got {shift.shape} and {factor.shape}"
-        )
-    if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
-        raise InputError("mean and scale must be finite, and every scale positive")
-    return shift, factor
 
 
 def round_thresholds(

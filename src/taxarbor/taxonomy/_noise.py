@@ -73,11 +73,6 @@ class NoiseModel:
         if self.scale is not None and not (self.scale >= np.finfo(np.float64).tiny).all():
             raise ValueError("the scale of a NoiseModel must be positive and not subnormal")
 
-    def unscale(self, shift: Array, factor: Array) -> "NoiseModel":
-        """Return the same for rows that are to be shifted and divided first."""
-        scale = factor if self.scale is None else self.scale * factor
-        return replace(self, centers=self.centers * factor + shift, scale=scale)
-
     def score_rows(
         self, X: Any, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
     ) -> Array:

@@ -169,37 +169,6 @@ class Taxonomy:
             )
         return replace(self, tree=replace(self.tree, feature_names=renamed))
 
-    def unscale(self, mean: ArrayLike | None, scale: ArrayLike | None) -> "Taxonomy":
-        """Return the taxonomy that sends ``x`` where this one sends ``(x - mean) / scale``.
-
-        New rows need not be scaled then, and means and thresholds are in the original units.
-
-        Parameters
-        ----------
-        mean, scale : arrays of shape (n_features,) or None
-            What was subtracted from each column, and what it was divided by then: ``mean_``
-            and ``scale_`` of scikit-learn's ``StandardScaler``. None if nothing was, as with
-            ``with_mean=False``: the scaler then has a ``mean_`` that it does not subtract.
-
-        Raises
-        ------
-        ValueError
-            If these do not fit the features, are not finite, or a scale is not positive; or if
-            the tree takes rows of a table, in the units of that.
-
-        Examples
-        --------
-        >>> from sklearn.preprocessing import StandardScaler
-        >>> from taxarbor import Taxarbor, load_animals
-        >>> X = load_animals().X
-        >>> scaler = StandardScaler().fit(X)
-        >>> model = Taxarbor(6, random_state=0).fit(scaler.transform(X))
-        >>> taxonomy = model.taxonomy_.unscale(scaler.mean_, scaler.scale_)
-        >>> bool((taxonomy.predict(X) == model.labels_).all())
-        True
-        """
-        return _edit_taxonomy.unscale(self, mean, scale)
-
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
     ) -> IndexArray:
