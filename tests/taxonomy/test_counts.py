@@ -114,7 +114,7 @@ def test_rows_are_attached(animals):
         for name in ("order", "labels", "sizes", "start", "parents"):
             one, other = getattr(again.tree, name), getattr(taxonomy.tree, name)
             np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(again.two_values, taxonomy.two_values)
+        np.testing.assert_array_equal(again.is_boolean, taxonomy.is_boolean)
         np.testing.assert_allclose(again.means, taxonomy.means, rtol=1e-12, atol=1e-12)
         assert str(again) == str(taxonomy)
     half = counts.attach(X[::2], np.full(103, 2.0))

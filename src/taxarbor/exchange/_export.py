@@ -125,7 +125,7 @@ def to_json(taxonomy: object, path: str | os.PathLike[str] | None = None) -> str
     of_taxonomy = (
         "temperature",
         "noise_model",
-        "two_values",
+        "is_boolean",
         "stability",
         "made_by",
         "missing",

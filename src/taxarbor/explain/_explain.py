@@ -25,7 +25,7 @@ from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup
 from taxarbor.taxonomy._new_rows import add_means, expand
-from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._reasons import find_booleans
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.taxonomy._text import phrase
 from taxarbor.tree import LinearRule, Tree
@@ -169,7 +169,7 @@ def name_nodes(reasons: Sequence[Sequence[Reason]]) -> tuple[str, ...]:
 
 
 def complete(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
-    """Add means, two-valued features and nearest-mean rules, where there are none."""
+    """Add means, booleans and nearest-mean rules, where there are none."""
     tree = taxonomy.tree
     if taxonomy.means is None:
         taxonomy = add_means(taxonomy, table.data, tree.labels)
@@ -179,9 +179,9 @@ def complete(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
         families = [list(tree.children(node)) for node in range(tree.n_nodes)]
         rules = [LinearRule.nearest(means[family]) if family else None for family in families]
         taxonomy = replace(taxonomy, tree=replace(tree, rules=tuple(rules)))
-    # Where values are missing, the rows do not say which features have two values.
-    if taxonomy.two_values is None and taxonomy.encoding is None and table.rows is not None:
-        taxonomy = replace(taxonomy, two_values=find_two_values(table.rows))
+    # Where values are missing, the rows do not say which features are booleans.
+    if taxonomy.is_boolean is None and taxonomy.encoding is None and table.rows is not None:
+        taxonomy = replace(taxonomy, is_boolean=find_booleans(table.rows))
     return taxonomy
 
 

@@ -17,7 +17,7 @@ from taxarbor.sources import open_source
 from taxarbor.tables._encoding import Encoding
 from taxarbor.tables._validation import check_weights, count_repeats
 from taxarbor.taxonomy._new_rows import add_means, expand, route, share_missing
-from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._reasons import find_booleans
 from taxarbor.tree import Tree, _edit_tree
 from taxarbor.tree._edit_tree import leaves_below
 from taxarbor.tree._rule import (
@@ -100,9 +100,9 @@ def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) 
         new = replace(
             new, missing=share_missing(new.tree, expanded.missing, new.tree.labels, repeats)
         )
-    if new.two_values is not None:
+    if new.is_boolean is not None:
         return new
-    return replace(new, two_values=find_two_values(as_rows(expanded.data)))
+    return replace(new, is_boolean=find_booleans(as_rows(expanded.data)))
 
 
 def _require_all(sizes: NDArray[Any], problem: str, remedy: str) -> None:
@@ -122,7 +122,7 @@ def decode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
         taxonomy,
         tree=replace(tree, rules=tuple(rules), feature_names=names),
         encoding=encoding,
-        two_values=encoding.two_values,
+        is_boolean=encoding.is_boolean,
     )
 
 

@@ -44,7 +44,7 @@ MAX_MESSAGE = 300
 """Characters that are quoted of what is wrong with a file."""
 _TREE = ("start", "stop", "parents", "birth", "score", "objective")
 _OPTIONAL_TREE = ("order", "noise", "totals")
-_STATISTICS = ("means", "two_values", "missing")
+_STATISTICS = ("means", "is_boolean", "missing")
 _SCORES = ("weights", "offsets", "targets")
 _NOISE = ("centers", "units", "limit", "scale")
 _STABILITY = (

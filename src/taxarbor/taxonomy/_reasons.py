@@ -16,7 +16,7 @@ without a value, in which every category has its share.
 
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -180,8 +180,8 @@ class _Comparison(NamedTuple):
                 label = taxonomy.encoding.columns[place].label
                 return self._of_missing(feature, label, share, unknown, rest)
             fill = taxonomy.encoding.columns[place].fill[0]
-        weight, have, values = float(self.contrast[feature]), None, taxonomy.two_values
-        is_boolean = values is not None and are_zero_and_one(values[feature])
+        weight, have = float(self.contrast[feature]), None
+        is_boolean = taxonomy.is_boolean is not None and taxonomy.is_boolean[feature]
         if self.here is not None and is_boolean:
             have = _share(self.here[feature])
         threshold, takes, is_first = None, False, False
@@ -352,16 +352,9 @@ def known_mean(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Arra
     return known
 
 
-def find_two_values(rows: Rows) -> Array:
-    """Return the two values of features that have no others, NaN for all other features."""
-    pairs = rows.few_values()
-    has_two = pairs[:, 0] < pairs[:, 1]
-    return np.where(has_two[:, None], pairs, nan).astype(np.float64)
-
-
-def are_zero_and_one(values: Array) -> Any:
-    """Say of pairs of values, along the last axis, which are 0 and 1 but for rounding."""
-    return (np.abs(values - [0.0, 1.0]) < 1e-5).all(axis=-1)
+def find_booleans(rows: Rows) -> NDArray[np.bool_]:
+    """Return which features hold 0 and 1 only, but for rounding."""
+    return np.asarray((np.abs(rows.few_values() - [0.0, 1.0]) < 1e-5).all(axis=1))
 
 
 def rest_mean(taxonomy: "Taxonomy", node: int) -> Array | None:

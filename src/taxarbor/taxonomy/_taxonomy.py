@@ -21,7 +21,7 @@ from taxarbor.taxonomy import (
     _text,
 )
 from taxarbor.taxonomy._noise import NoiseModel
-from taxarbor.taxonomy._reasons import Reason, are_zero_and_one
+from taxarbor.taxonomy._reasons import Reason
 from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.tree import Tree
 from taxarbor.tree._route_rows import find_paths
@@ -43,9 +43,8 @@ class Taxonomy:
     means : array of shape (n_nodes, n_features) or None
         The weighted mean of each node's rows that took part in the fit, of the dtype of the
         rules; None where not known.
-    two_values : float array of shape (n_features, 2) or None
-        The two values of each feature that has no others, the smaller first, and NaN for all
-        other features, where known: booleans have 0 and 1.
+    is_boolean : bool array of shape (n_features,) or None
+        Which features hold 0 and 1 only; None where that is not known.
     missing : float array of shape (n_nodes, n_columns) or None
         The share of missing values of each node's rows in each column of the encoding; None
         where there are none.
@@ -76,7 +75,7 @@ class Taxonomy:
 
     tree: Tree
     means: Array | None = None
-    two_values: Array | None = None
+    is_boolean: NDArray[np.bool_] | None = None
     missing: Array | None = None
     encoding: Encoding | None = None
     noise_model: NoiseModel | None = None
@@ -85,11 +84,9 @@ class Taxonomy:
     made_by: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("two_values", "missing"):
+        for name in ("means", "is_boolean", "missing"):
             if (given := getattr(self, name)) is not None:
-                set_frozen(self, **{name: np.array(given, dtype=np.float64)})
-        if self.means is not None:
-            set_frozen(self, means=np.array(self.means))
+                set_frozen(self, **{name: np.array(given)})
         check_claims("taxonomy", _claims(self))
 
     def __repr__(self) -> str:
@@ -113,18 +110,13 @@ class Taxonomy:
         """Number of features; None where no rule, mean or name tells."""
         if (width := self.tree.n_features) is not None:
             return width
-        values = self.two_values if self.means is None else self.means.T
+        values = self.is_boolean if self.means is None else self.means.T
         return None if values is None else len(values)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the features, where known."""
         return self.tree.feature_names
-
-    @property
-    def is_boolean(self) -> NDArray[np.bool_] | None:
-        """Which features hold 0 and 1 only; None where that is not known."""
-        return None if self.two_values is None else are_zero_and_one(self.two_values)
 
     @property
     def n_features_used(self) -> IndexArray:
@@ -340,7 +332,7 @@ class Taxonomy:
 
 def _claims(taxonomy: Taxonomy) -> Claims:
     """Yield what must hold of the parts, which are each sound on their own."""
-    tree, means, values = taxonomy.tree, taxonomy.means, taxonomy.two_values
+    tree, means, booleans = taxonomy.tree, taxonomy.means, taxonomy.is_boolean
     n_nodes, n_features = tree.n_nodes, taxonomy.n_features
     rule = tree.rules[tree.root]
     if means is not None:
@@ -350,12 +342,9 @@ def _claims(taxonomy: Taxonomy) -> Claims:
         yield np.isfinite(means).all(), "means must be finite"
         is_right = rule is None or rule.dtype == means.dtype
         yield is_right, "means must have the dtype of the rules"
-    if values is not None:
-        message = f"two_values must have two numbers for each of {n_features} features"
-        yield values.shape == (n_features, 2), f"{message}, got shape {values.shape}"
-        known = values[~np.isnan(values).all(axis=1)]
-        ascend = np.isfinite(known).all() and (known[:, 0] < known[:, 1]).all()
-        yield ascend, "two_values must be finite and ascend, or both be NaN"
+    if booleans is not None:
+        is_right = booleans.shape == (n_features,) and booleans.dtype == bool
+        yield is_right, f"is_boolean must be a bool for each of {n_features} features"
     if taxonomy.noise_model is not None:
         width = taxonomy.noise_model.centers.shape[1]
         yield n_features in (None, width), "noise_model must have a column for each feature"
@@ -364,7 +353,7 @@ def _claims(taxonomy: Taxonomy) -> Claims:
         n_columns, n_made = len(taxonomy.encoding.columns), taxonomy.encoding.n_features
         yield n_features in (None, n_made), f"the encoding must make {n_features} features"
     if (missing := taxonomy.missing) is not None:
-        is_right = missing.shape == (n_nodes, n_columns)
+        is_right = missing.shape == (n_nodes, n_columns) and missing.dtype == np.float64
         message = "missing must have a share for each node and column of the encoding"
         yield is_right and ((missing >= 0.0) & (missing <= 1.0)).all(), message
     if taxonomy.stability is not None:
