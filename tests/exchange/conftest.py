@@ -70,10 +70,9 @@ def bare(known):
 def assessed(known):
     """The known taxonomy; nodes 1 and 2 are stable, node 3 has no gap beside it."""
     n_recovered, n_separated = np.array([20, 18, 20, 16, 3, 2]), np.array([20, 18, 20, 4, 3, 2])
-    features = tuple(n_recovered[[0] * n] for n in (2, 0, 1, 0, 0, 0))
     curve = Curve(np.arange(1, 5), np.array([1.0, np.nan, 0.2, 0.1]), np.zeros(4))
     left_out = np.array([0.83, 0.9, 0.95, 0.75, np.nan, 0.5])
-    counts = n_recovered, n_separated, n_recovered // 2, features
+    counts = n_recovered, n_separated, n_recovered // 2
     stability = Stability(20, *counts, left_out, np.linspace(0, 1, 10), curve)
     return replace(known, stability=stability, made_by={"estimator": "Taxarbor", "C": np.inf})
 

@@ -135,7 +135,6 @@ def test_json_has_all_that_is_known(known, bare, assessed):
     stability = document["stability"]
     assert stability["n_refits"] == 20
     assert stability["n_recovered"] == [20, 18, 20, 16, 3, 2]
-    assert stability["n_feature_recovered"] == [[20, 20], [], [20], [], [], []]
     assert stability["left_out"] == [0.83, 0.9, 0.95, 0.75, None, 0.5]
     assert stability["curve"]["stability"] == [1.0, None, 0.2, 0.1]
     assert document["made_by"] == {"estimator": "Taxarbor", "C": "inf"}

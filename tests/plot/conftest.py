@@ -44,11 +44,10 @@ def random_taxonomies(draw):
 
 def add_stability(taxonomy, counts):
     """Return a taxonomy whose nodes were recovered in so many of 20 refits."""
-    features = tuple(np.zeros(n, dtype=int) for n in taxonomy.n_features_used)
     numbers = np.arange(1, taxonomy.tree.n_leaves + 1)
     curve = Curve(numbers, 1.0 / numbers, np.zeros(len(numbers)))
     rows = np.ones(taxonomy.tree.n_rows)
-    stability = Stability(20, counts, counts, counts, features, counts / 20, rows, curve)
+    stability = Stability(20, counts, counts, counts, counts / 20, rows, curve)
     return replace(taxonomy, stability=stability)
 
 

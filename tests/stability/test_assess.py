@@ -38,8 +38,6 @@ def assert_equal(stability, other):
     assert stability.n_refits == other.n_refits
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(stability, name), getattr(other, name), name)
-    pairs = zip(stability.n_feature_recovered, other.n_feature_recovered, strict=True)
-    assert all((counts == others).all() for counts, others in pairs)
 
 
 def test_planted_clusters_are_recovered(taxonomy, model, planted):
@@ -63,8 +61,6 @@ def test_planted_clusters_are_recovered(taxonomy, model, planted):
     assert not stability.curve.reference[1:].any()
     in_pieces = np.isin(tree.leaves[tree.labels], pieces)
     assert stability.rows[~in_pieces].min() > 0.9 > stability.rows[in_pieces].mean()
-    n_used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
-    assert [len(counts) for counts in stability.n_feature_recovered] == n_used
     with pytest.raises(ValueError, match="read-only"):
         stability.rows[0] = 1.0
 
@@ -232,7 +228,6 @@ def test_stability_is_saved_and_checked(taxonomy, tmp_path):
         {"rows": stability.rows[1:]},
         {"n_recovered": stability.n_recovered[1:]},
         {"n_separated": stability.n_separated + 9},
-        {"n_feature_recovered": ()},
         {"left_out": stability.left_out[1:]},
         {"left_out": stability.left_out + 1.0},
         {"left_out": np.full(taxonomy.tree.n_nodes, np.nan)},

@@ -47,10 +47,7 @@ def test_what_needs_no_rows_is_the_same(animals):
     assert str(counts) == str(taxonomy)
     assert repr(counts) == repr(taxonomy)
     assert counts._repr_html_() == taxonomy._repr_html_()
-    for ask in (
-        *(Taxonomy.predict, Taxonomy.predict_proba),
-        lambda one, X: one.decision_path(X).toarray(),
-    ):
+    for ask in (Taxonomy.predict, Taxonomy.predict_proba):
         np.testing.assert_array_equal(ask(counts, X), ask(taxonomy, X))
     np.testing.assert_array_equal(counts.n_features_used, taxonomy.n_features_used)
     for name in ("sizes", "node_weights", "leaves"):

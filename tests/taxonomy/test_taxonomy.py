@@ -76,7 +76,6 @@ def test_parts_that_do_not_fit_are_refused(known, with_means, assessed, refused)
                 *({"n_recovered": counts} for counts in (np.arange(5), np.full(6, 21))),
                 *({"left_out": shares} for shares in (np.ones(5), np.full(6, 1.5))),
                 *({"rows": shares} for shares in (np.ones(9), -np.ones(10))),
-                {"n_feature_recovered": stability.n_feature_recovered[1:]},
             )
         ],
     }

@@ -17,6 +17,7 @@ from taxarbor.explain._feature_table import count_rows, row_width
 from taxarbor.tables._encoding import Column, Encoding, FeatureRows
 from taxarbor.taxonomy import Stability
 from taxarbor.taxonomy._text import describe_decision
+from taxarbor.tree._edit_tree import sum_below
 
 MANY_NODES = 250
 """Nodes above which less is shown of each."""
@@ -410,7 +411,8 @@ def _pack_probabilities(explanation: Explanation) -> str | None:
     step = max(1, BLOCK_SIZE // max(int(row_width(data)), tree.n_nodes))
     for first in range(0, tree.n_rows, step):
         part = slice(first, first + step)
-        P = taxonomy.node_proba(taxonomy.predict_proba(FeatureRows(data[part], None)))
+        P = taxonomy.predict_proba(FeatureRows(data[part], None))
+        P = sum_below(P.T, tree.leaves, tree.parents).T
         on_path = np.take_along_axis(P, paths[tree.labels[part]], axis=1)
         hundredths[part] = np.clip(100.0 * on_path, 0.0, 100.0).round()
     levels = [

@@ -89,8 +89,6 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
     """Return the stability of each node, given the leaf of each row in each refit."""
     taxonomy, tree, Z = refits.taxonomy, refits.taxonomy.tree, refits.points
     n_recovered, n_separated, n_rule_recovered = np.zeros((3, tree.n_nodes), dtype=np.intp)
-    n_used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
-    n_feature_recovered = tuple(np.zeros(n, dtype=np.intp) for n in n_used)
     n_matched, n_left_out = np.zeros((2, tree.n_nodes))
     same_cluster, inside = np.zeros(tree.n_rows), tree.rows(tree.root)
     leaf = tree.leaves[tree.labels[inside]]
@@ -119,7 +117,6 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
             if rule is None or again is None:
                 continue
             if is_recovered[list(tree.children(node))].all():
-                n_feature_recovered[node][:] += np.isin(rule.features, again.features)
                 n_rule_recovered[node] += owner[top[node]] in owner[again.features]
     n_matched[0] = n_matched[tree.leaves].sum()
     unknown = np.full(tree.n_nodes, np.nan)
@@ -128,7 +125,6 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
         n_recovered,
         n_separated,
         n_rule_recovered,
-        n_feature_recovered,
         left_out=np.divide(n_matched, n_left_out, unknown, where=n_left_out > 0.0),
         rows=same_cluster / len(refits.models),
         curve=curve,

@@ -48,7 +48,7 @@ _STATISTICS = ("means", "is_boolean", "missing")
 _SCORES = ("weights", "offsets", "targets")
 _NOISE = ("centers", "units", "limit", "scale")
 _STABILITY = (
-    *("n_recovered", "n_separated", "n_rule_recovered", "n_feature_recovered"),
+    *("n_recovered", "n_separated", "n_rule_recovered"),
     *("left_out", "rows", "curve"),
 )
 # What the standard library and NumPy raise on bytes that are no sound archive.
@@ -107,8 +107,6 @@ def pack(taxonomy: "Taxonomy") -> dict[str, NDArray[Any]]:
         arrays["centers"] = np.stack([rule.center for rule in rules])
     if stability is not None:
         arrays |= {f"stability_{name}": getattr(stability, name) for name in _STABILITY}
-        features = np.concatenate(stability.n_feature_recovered)
-        arrays["stability_n_feature_recovered"] = features
         arrays["stability_curve"] = np.stack(stability.curve)
     known = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
     text = json.dumps(meta | {"arrays": sorted(known)}, allow_nan=False)
@@ -141,7 +139,7 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         scale = arrays.get("noise_scale")
         parts["noise_model"] = NoiseModel(centers, units, float(limit), scale)
     if meta["n_refits"] is not None:
-        parts["stability"] = _unpack_stability(arrays, meta["n_refits"], tree.rules)
+        parts["stability"] = _unpack_stability(arrays, meta["n_refits"])
     rest = {name: meta[name] for name in ("temperature", "made_by")}
     return {"tree": tree, **parts, **rest}
 
@@ -162,22 +160,16 @@ def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
     return meta
 
 
-def _unpack_stability(
-    arrays: dict[str, NDArray[Any]], n_refits: int, rules: tuple[LinearRule | None, ...]
-) -> Stability:
-    recovered, separated, rule, features, left_out, rows, curve = (
+def _unpack_stability(arrays: dict[str, NDArray[Any]], n_refits: int) -> Stability:
+    recovered, separated, rule, left_out, rows, curve = (
         arrays[f"stability_{name}"] for name in _STABILITY
     )
-    sizes = [0 if one is None else one.n_features_used for one in rules]
-    if features.shape != (sum(sizes),):
-        raise FileFormatError("stability_n_feature_recovered does not fit the rules")
     numbers, stability, reference = curve
     return Stability(
         n_refits=n_refits,
         n_recovered=_as_counts(recovered),
         n_separated=_as_counts(separated),
         n_rule_recovered=_as_counts(rule),
-        n_feature_recovered=tuple(np.split(_as_counts(features), np.cumsum(sizes)[:-1])),
         left_out=left_out.astype(np.float64),
         rows=rows.astype(np.float64),
         curve=Curve(numbers.astype(np.intp), stability.copy(), reference.copy()),

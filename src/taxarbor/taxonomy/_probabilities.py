@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy._new_rows import expand, send
 from taxarbor.tree import Tree
-from taxarbor.tree._edit_tree import sum_below
 from taxarbor.tree._rule import best_scores
 
 if TYPE_CHECKING:
@@ -69,18 +67,6 @@ def predict_proba(taxonomy: "Taxonomy", X: ArrayLike, *, n_threads: int = 1) -> 
         result[first : first + len(leaf)] = P
         first += len(leaf)
     return result
-
-
-def sum_by_node(taxonomy: "Taxonomy", P: ArrayLike) -> Array:
-    """Add up the leaves of each node; see :meth:`Taxonomy.node_proba`."""
-    given = np.asarray(P, dtype=np.float64)
-    tree = taxonomy.tree
-    if given.ndim != 2 or given.shape[1] != tree.n_leaves:
-        raise InputError(
-            f"P must have a column for each of {tree.n_leaves} leaves, as predict_proba "
-            f"returns it, got shape {given.shape}"
-        )
-    return np.ascontiguousarray(sum_below(given.T, tree.leaves, tree.parents).T)
 
 
 def calibrate(taxonomy: "Taxonomy", X: ArrayLike, refits: Iterable[IndexArray]) -> "Taxonomy":

@@ -73,8 +73,6 @@ class Stability:
     n_rule_recovered : int array of shape (n_nodes,)
         In how many the node and its children were recovered, and the rule used the feature
         with the largest share in the node's rule.
-    n_feature_recovered : tuple of int arrays
-        The same of each feature: per node, in the order of ``rules[node].features``.
     left_out : array of shape (n_nodes,)
         Share of the node's rows left out of a refit that the refit sends to the matching node:
         the most similar one or, for leaves, their partner when leaves are matched one to one.
@@ -100,14 +98,13 @@ class Stability:
     n_recovered: IndexArray
     n_separated: IndexArray
     n_rule_recovered: IndexArray
-    n_feature_recovered: tuple[IndexArray, ...]
     left_out: Array
     rows: Array
     curve: Curve
 
     def __post_init__(self) -> None:
         arrays = self.n_recovered, self.n_separated, self.n_rule_recovered, self.rows
-        for array in (*arrays, self.left_out, *self.n_feature_recovered, *self.curve):
+        for array in (*arrays, self.left_out, *self.curve):
             array.setflags(write=False)
 
     @property
@@ -148,9 +145,6 @@ class Stability:
         is_right = shares.shape == (n_nodes,) and shares[0] >= 0
         is_right = is_right and ~((shares < 0) | (shares > 1)).any()
         yield is_right, f"stability must have a share left out for each of {n_nodes} nodes"
-        used = [0 if rule is None else rule.n_features_used for rule in tree.rules]
-        are_right = [len(counts) for counts in self.n_feature_recovered] == used
-        yield are_right, "stability must have a count for each feature of each rule"
         are_shares = self.rows.shape == (tree.n_rows,)
         are_shares = are_shares and bool(((self.rows >= 0) & (self.rows <= 1)).all())
         yield are_shares, f"stability must have a share for each of {tree.n_rows} rows"
@@ -170,17 +164,11 @@ class Stability:
             weights = np.where(is_inner | np.isnan(left_out), 0.0, node_weights)
             mean = weights @ np.nan_to_num(left_out) / max(weights.sum(), 1e-300)
             left_out[0] = mean if is_inner[0] else 1.0  # all rows go to the only cluster
-        none = np.zeros(0, dtype=np.intp)
-        features = (self.n_feature_recovered[node] for node in nodes.tolist())
         return replace(
             self,
             n_recovered=self.n_recovered[nodes],
             n_separated=self.n_separated[nodes],
             n_rule_recovered=np.where(is_inner, self.n_rule_recovered[nodes], 0),
-            n_feature_recovered=tuple(
-                counts if inner else none
-                for counts, inner in zip(features, is_inner, strict=True)
-            ),
             left_out=left_out,
             rows=self.rows,
             curve=Curve(

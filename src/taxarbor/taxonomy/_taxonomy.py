@@ -24,11 +24,10 @@ from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.taxonomy._reasons import Reason
 from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.tree import Tree
-from taxarbor.tree._route_rows import find_paths
 from taxarbor.tree._tree import Claims, check_claims, node_id
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    pass
 
 
 @final
@@ -278,22 +277,6 @@ class Taxonomy:
         ((206, 6), True)
         """
         return _probabilities.predict_proba(self, X)
-
-    def node_proba(self, P: ArrayLike) -> Array:
-        """Return how likely rows are to be in each node: the sum over its leaves.
-
-        Takes what :meth:`predict_proba` returns; the result has shape (n_rows, n_nodes).
-        """
-        return _probabilities.sum_by_node(self, P)
-
-    def decision_path(self, X: ArrayLike) -> "csr_array":
-        """Return the nodes that each row of new data visits, as ones in a CSR matrix.
-
-        Its shape is (n_rows, n_nodes); the indices of each row run from the root to the leaf,
-        with those nodes in between that have no rule. Noise visits none.
-        Takes and raises what :meth:`predict` does.
-        """
-        return find_paths(self.tree, _new_rows.route(self, X))
 
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200

@@ -111,21 +111,6 @@ def refused_value(tree: "Tree", data: Any, row: int, *, allow_nan: bool) -> Inpu
     return InputError(f"contains {value}, in row {row} of column {name!r}, counted from 0", "X")
 
 
-def find_paths(tree: "Tree", labels: IndexArray) -> sparse.csr_array:
-    """Return the nodes on the way to each label; see :meth:`Taxonomy.decision_path`."""
-    paths = [tree.path(node) for node in tree.leaves]
-    lengths = np.array([len(path) for path in paths])
-    flat = np.concatenate([np.array(path, dtype=np.intp) for path in paths])
-    lengths = np.append(lengths, 0)  # noise, -1, visits none
-    row_lengths = lengths[labels]
-    indptr = np.concatenate(([0], np.cumsum(row_lengths)))
-    # Entry e of row r is entry e - indptr[r] of its leaf's path.
-    offsets = (np.cumsum(lengths) - lengths)[labels] - indptr[:-1]
-    indices = flat[np.arange(indptr[-1]) + np.repeat(offsets, row_lengths)]
-    ones = np.ones(len(indices), dtype=np.intp)
-    return sparse.csr_array((ones, indices, indptr), shape=(len(labels), tree.n_nodes))
-
-
 def sum_by_label(
     X: Any, labels: IndexArray, n_labels: int, counts: IndexArray | None = None
 ) -> Array:
