@@ -168,6 +168,6 @@ def test_rows_that_cannot_be_attached(animals, tmp_path):
     with pytest.raises(InputError, match="1 cluster of the tree, c0"):
         counts.attach(X, taxonomy.tree.labels != 0)
     builder = TreeBuilder(10)
-    builder.cut(0, [5])
+    builder.divide(0, [5, 5])
     with pytest.raises(InputError, match="no rules"):
-        Taxonomy(builder.freeze(order=False)).attach(X)
+        Taxonomy(builder.freeze(with_rows=False)).attach(X)

@@ -149,7 +149,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             data = as_rows(training.repeat(features.data), n_threads=run.width)
             stop_at = training.scale_stop(stop)
             grown = grow(data, splitter, branching=branching, stop=stop_at, run=run)
-            taxonomy, rows = training.decode(grown.freeze(order=False), self)
+            taxonomy, rows = training.decode(grown.freeze(with_rows=False), self)
             tree = taxonomy.tree
             routed = np.zeros(len(sample.rows), dtype=np.intp)
             if tree.n_leaves == 1 or tree.rules[tree.root] is not None:

@@ -125,10 +125,8 @@ def _from_merges(
     score[split_nodes] = heights[splits]
     return Tree(
         order=order,
-        start=start[clusters],
-        stop=stop[clusters],
         parents=np.concatenate(([-1], np.repeat(split_nodes, 2))),
-        birth=(np.arange(len(clusters)) + 1) // 2,
+        sizes=(stop - start)[clusters],
         score=score,
         objective=np.full(len(clusters), np.nan),
         rules=(None,) * len(clusters),
@@ -293,7 +291,7 @@ def _replay(root: Any, mean: Any, labels: NDArray[Any]) -> Tree:
             sides = [sides[int(goes_right[0])]]
         for child, side in zip(nodes, sides, strict=True):
             score = float(side.score)
-            builder.record(child, score=score, objective=np.nan, info=None)
+            builder.record(child, score)
             heapq.heappush(pending, (-score, _first_label(side), child, side))
     return builder.freeze()
 

@@ -42,7 +42,7 @@ MAX_RATIO = 1032
 """Bytes that a byte of a deflated stream may stand for, at most."""
 MAX_MESSAGE = 300
 """Characters that are quoted of what is wrong with a file."""
-_TREE = ("start", "stop", "parents", "birth", "score", "objective")
+_TREE = ("parents", "sizes", "score", "objective")
 _OPTIONAL_TREE = ("order", "noise", "totals")
 _STATISTICS = ("means", "is_boolean", "missing")
 _SCORES = ("weights", "offsets", "targets")

@@ -1,7 +1,7 @@
 """The rule of a node, which sends rows to nodes below it."""
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,10 +92,6 @@ class LinearRule:
     def __repr__(self) -> str:
         K, P = self.n_targets, len(self.center)
         return f"LinearRule(n_targets={K}, n_features={P}, dtype={self.dtype})"
-
-    # Arrays forget in a pickle that they are read-only: build the copy anew.
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LinearRule, (self.weights, self.center, self.offsets, self.targets)
 
     @property
     def n_scores(self) -> int:
