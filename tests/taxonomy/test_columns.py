@@ -8,7 +8,7 @@ import pytest
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor.taxonomy import Reason, Taxonomy
-from taxarbor.taxonomy._text import phrase
+from taxarbor.taxonomy._phrases import phrase
 
 MODELS = (
     Taxarbor(7, random_state=0),

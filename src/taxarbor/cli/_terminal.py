@@ -20,12 +20,12 @@ from taxarbor._errors import counted, printable, some
 from taxarbor._number_text import format_number
 from taxarbor.cli._shell import print_lines
 from taxarbor.taxonomy import Stability, Taxonomy
+from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._text import (
     describe_decision,
     describe_rule,
     describe_stability,
     outline,
-    phrase,
 )
 
 if TYPE_CHECKING:

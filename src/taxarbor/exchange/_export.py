@@ -20,6 +20,8 @@ from taxarbor._frames import make_frame
 from taxarbor.taxonomy import Stability
 from taxarbor.taxonomy._model_file import FORMAT, VERSION, encode_float, encode_info
 from taxarbor.taxonomy._noise import NoiseModel
+from taxarbor.taxonomy._phrases import phrase
+from taxarbor.taxonomy._reasons import list_reasons
 from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.taxonomy._taxonomy import Taxonomy, taxonomy_of
 from taxarbor.taxonomy._text import (
@@ -28,8 +30,6 @@ from taxarbor.taxonomy._text import (
     describe_stability,
     leaf_names,
     outline,
-    phrase,
-    top_features,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def to_frame(taxonomy: object, *, n_top: int = 3) -> "pd.DataFrame":
     """
     taxonomy = taxonomy_of(taxonomy)
     tree, stability = taxonomy.tree, taxonomy.stability
-    nodes = range(tree.n_nodes)
     leaf = np.full(tree.n_nodes, -1)
     leaf[tree.leaves] = np.arange(tree.n_leaves)
     unknown = np.full(tree.n_nodes, np.nan)
@@ -88,7 +87,9 @@ def to_frame(taxonomy: object, *, n_top: int = 3) -> "pd.DataFrame":
         "score": tree.score,
         "objective": tree.objective,
         "n_features_used": taxonomy.n_features_used,
-        "top_features": [top_features(taxonomy, node, n_top) for node in nodes],
+        "top_features": [
+            ", ".join(map(phrase, some)) for some in list_reasons(taxonomy, max(n_top, 0))
+        ],
     }
     for name in STABILITY_COLUMNS:
         columns[name] = unknown if stability is None else getattr(stability, name)

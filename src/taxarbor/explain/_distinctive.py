@@ -23,8 +23,8 @@ from taxarbor.explain._feature_table import (
     weighted_quantiles,
 )
 from taxarbor.taxonomy import Reason, Taxonomy
+from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of
-from taxarbor.taxonomy._text import phrase
 
 N_BINS = 16
 """Bins of a histogram."""

@@ -25,9 +25,9 @@ from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup
 from taxarbor.taxonomy._new_rows import add_means, expand
-from taxarbor.taxonomy._reasons import find_booleans
+from taxarbor.taxonomy._phrases import phrase
+from taxarbor.taxonomy._reasons import find_booleans, list_reasons
 from taxarbor.taxonomy._taxonomy import taxonomy_of
-from taxarbor.taxonomy._text import phrase
 from taxarbor.tree import LinearRule, Tree
 
 MIN_SAMPLE_ROWS, SAMPLE_ROWS_PER_LEAF = 100_000, 500
@@ -130,7 +130,7 @@ def explain(
     least = least_margins(taxonomy.tree, margins)
     if sample is None and not isinstance(X, FeatureRows):
         warn_of_order(given.tree, least)
-    reasons = [taxonomy.reasons(node, N_REASONS) for node in range(taxonomy.tree.n_nodes)]
+    reasons = list_reasons(taxonomy, N_REASONS)
     notes = () if sample is None else (SAMPLED.format(len(numbers), n_rows),)
     return Explanation(
         taxonomy=taxonomy,

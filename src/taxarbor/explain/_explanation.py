@@ -24,8 +24,8 @@ from taxarbor.explain._feature_table import (
 from taxarbor.explain._margins import find_steps, number_or_none
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._new_rows import expand
+from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of, known_mean, missing_shares
-from taxarbor.taxonomy._text import phrase
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,8 @@ from taxarbor.plot._axes import (
     shorten,
 )
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._text import count_rows, describe_rule, phrase
+from taxarbor.taxonomy._phrases import phrase
+from taxarbor.taxonomy._text import count_rows, describe_rule
 from taxarbor.tree import Tree
 
 Describe: TypeAlias = Callable[[int], Sequence[str | StyledLine]]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Taxonomy:
     """A tree of clusters with all that is needed to read it, to route new rows and to save it.
 
