@@ -5,6 +5,7 @@ for them recurse, or need Graphviz, and each would be one more dependency.
 """
 
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from taxarbor._atomic import write_atomically
 from taxarbor._errors import InputError, printable
 from taxarbor._frames import make_frame
+from taxarbor._types import SolveInfo
 from taxarbor.taxonomy import Stability
-from taxarbor.taxonomy._model_file import FORMAT, VERSION, encode_float, encode_info
+from taxarbor.taxonomy._model_file import FORMAT, VERSION
 from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import list_reasons
@@ -165,13 +167,13 @@ def _encode_node(taxonomy: Taxonomy, node: int) -> dict[str, Any]:
         "mean": None if taxonomy.means is None else _encode(taxonomy.means[node]),
         "note": tree.notes[node],
         "rule": values,
-        "info": encode_info(tree.info[node]),
+        "info": _encode(tree.info[node]),
     }
 
 
 def _encode(value: Any) -> Any:
     """Return arrays, and values made of them, as JSON has them."""
-    if isinstance(value, NoiseModel | Stability | Curve):
+    if isinstance(value, NoiseModel | SolveInfo | Stability | Curve):
         return {name: _encode(getattr(value, name)) for name in value.__match_args__}
     if isinstance(value, np.ndarray):
         is_plain = value.dtype.kind != "f" or np.isfinite(value).all()
@@ -180,7 +182,9 @@ def _encode(value: Any) -> Any:
         return {key: _encode(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
         return [_encode(part) for part in value]
-    return encode_float(float(value)) if isinstance(value, float | np.floating) else value
+    if not isinstance(value, float | np.floating) or math.isfinite(value):
+        return value.item() if isinstance(value, np.floating) else value
+    return None if math.isnan(value) else str(float(value))
 
 
 def to_linkage(taxonomy: object) -> NDArray[np.float64]:

@@ -419,11 +419,11 @@ def known_mean(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Arra
     missing, encoding, parent = taxonomy.missing, taxonomy.encoding, taxonomy.tree.parent(node)
     if taxonomy.means is None or (beside and parent is None):
         return None
-    mean = taxonomy.means[node].astype(np.float64)
+    mean: Array = taxonomy.means[node].astype(np.float64)
     if beside and parent is not None:
         rests = rest_means(taxonomy, parent)
         assert rests is not None
-        mean = rests[node - taxonomy.tree.children(parent)[0]]
+        mean = rests[taxonomy.tree.children(parent).index(node)]
     # Where rows were normalized to length 1, imputed values were, too.
     if missing is None or encoding is None or encoding.unit_length:
         return mean
@@ -451,7 +451,7 @@ def rest_means(taxonomy: "Taxonomy", parent: int) -> Array | None:
     children = list(taxonomy.tree.children(parent))
     means: Array = taxonomy.means[children].astype(np.float64)
     if len(children) == 2:
-        return np.flip(means, axis=0)
+        return np.asarray(means[::-1])
     sizes, n_all = taxonomy.tree.node_weights[children], taxonomy.tree.node_weights[parent]
     center = taxonomy.means[parent].astype(np.float64)
     excess = sizes / sizes.sum() @ (means - taxonomy.means[parent])

@@ -6,7 +6,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.tree import Tree
 from taxarbor.tree._tree import Claims
 
@@ -103,9 +103,13 @@ class Stability:
     curve: Curve
 
     def __post_init__(self) -> None:
-        arrays = self.n_recovered, self.n_separated, self.n_rule_recovered, self.rows
-        for array in (*arrays, self.left_out, *self.curve):
-            array.setflags(write=False)
+        for name in ("n_recovered", "n_separated", "n_rule_recovered"):
+            counts = np.asarray(getattr(self, name))
+            set_frozen(self, **{name: counts.astype(np.intp, casting="same_kind")})
+        for name in ("left_out", "rows"):
+            set_frozen(self, **{name: np.array(getattr(self, name), dtype=np.float64)})
+        for part in self.curve:
+            part.setflags(write=False)
 
     @property
     def is_stable(self) -> NDArray[np.bool_]:
