@@ -4,6 +4,7 @@ import inspect
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
@@ -95,7 +96,7 @@ class Taxonomy:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return _text.to_html(self)
+        return f"<pre>{escape(self.to_text())}</pre>"
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:

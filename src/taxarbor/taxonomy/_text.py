@@ -1,7 +1,6 @@
-"""Trees as text, and as HTML in notebooks: what is said of nodes, and the lines of a tree."""
+"""What is said of nodes, and trees as indented text."""
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,21 +12,6 @@ from taxarbor.tree._edit_tree import leaves_below
 
 if TYPE_CHECKING:
     from taxarbor.taxonomy._taxonomy import Taxonomy
-
-MAX_HTML_NODES = 200
-"""Nodes that a notebook shows: of a larger tree the first splits."""
-OPEN_DEPTH = 3
-"""Nodes above this depth are shown unfolded."""
-# Boxes, not lists: the styles of notebooks and pages put bullets before these.
-STYLE = """
-.taxarbor{font:13px/1.55 system-ui,sans-serif;max-width:60em}
-.taxarbor .below{padding:0 0 0 .3em;margin-left:1.1em;border-left:1px solid #8aa4bf55}
-.taxarbor summary{cursor:pointer}.taxarbor .leaf{padding-left:1em}
-.taxarbor .n{opacity:.65;font-variant-numeric:tabular-nums}
-.taxarbor .unstable{color:#c2600c}
-.taxarbor .bar{display:inline-block;height:.55em;
-min-width:1px;background:#05668d;border-radius:2px;margin-right:.5em;opacity:.7}
-"""
 
 
 def describe_stability(taxonomy: "Taxonomy", node: int) -> str:
@@ -137,43 +121,6 @@ def to_text(taxonomy: "Taxonomy", max_depth: int | None, n_top: int, max_nodes: 
         for words in (describe_rule(taxonomy, node), describe_stability(taxonomy, node)):
             line += f" ({words})" if words else ""
         lines.append(f"{line} [{label}]" if label else line)
-    return "\n".join([*lines, *_describe_noise(taxonomy)])
-
-
-def _describe_noise(taxonomy: "Taxonomy") -> list[str]:
-    n_noise = taxonomy.tree.n_noise
-    return [f"{counted(n_noise, 'row')} set apart as noise"] if n_noise else []
-
-
-def to_html(taxonomy: "Taxonomy", n_top: int = 3) -> str:
-    """Return the tree as HTML for notebooks: it folds, has no script, escapes every name."""
-    tree, n_leaves, pieces, n_open = taxonomy.tree, count_leaves(taxonomy), list[str](), 0
-    for depth, node, reasons, label in outline(taxonomy, None, n_top, MAX_HTML_NODES):
-        pieces += ["</div></details>"] * (n_open - depth)
-        n_open = depth
-        if node is None:
-            pieces.append(f'<div class="leaf">{label}</div>')
-            continue
-        clusters = label or f"{n_leaves[node]:,} clusters"
-        marks = [("n", f"{count_rows(taxonomy, node)} · {clusters}")]
-        if words := describe_rule(taxonomy, node):
-            marks.append(("n", f"({words})"))
-        if words := describe_stability(taxonomy, node):
-            assert taxonomy.stability is not None
-            is_stable = taxonomy.stability.is_stable[node]
-            marks.append(("n" if is_stable else "unstable", f"({words})"))
-        spans = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in marks)
-        words = escape(", ".join(map(phrase, reasons))) or "all rows" * (node == tree.root)
-        width = 8 * tree.sizes[node] / tree.sizes[0]
-        line = f'<span class="bar" style="width:{width:.2f}em"></span><b>{words}</b> {spans}'
-        if label:
-            pieces.append(f'<div class="leaf">{line}</div>')
-        else:
-            is_open = " open" if depth < OPEN_DEPTH else ""
-            pieces.append(f'<details{is_open}><summary>{line}</summary><div class="below">')
-            n_open += 1
-    pieces += ["</div></details>"] * n_open
-    head = escape(", ".join([repr(taxonomy), *_describe_noise(taxonomy)]))
-    return (
-        f'<style>{STYLE}</style><div class="taxarbor"><div>{head}</div>{"".join(pieces)}</div>'
-    )
+    if n_noise := taxonomy.tree.n_noise:
+        lines.append(f"{counted(n_noise, 'row')} set apart as noise")
+    return "\n".join(lines)
