@@ -148,47 +148,28 @@ def round_thresholds(
 ) -> "Taxonomy":
     """Return the tree with thresholds of few digits, where one feature divides a node in two.
 
-    The rows at hand stay on their sides. Booleans, features of 0 and 1, have no threshold in
-    words, and keep theirs.
-
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        A tree with rules.
-    X : array or CSR matrix of shape (n_rows, n_features)
-        Rows in the units of the tree.
-    labels : int array of shape (n_rows,), optional
-        The position of each row's leaf among the leaves, -1 for rows in none; those of the
-        tree by default.
+    The rows X, in the units of the tree, stay on their sides; ``labels`` are the positions of
+    their leaves, -1 for none, by default those of the tree. Booleans, features of 0 and 1, have
+    no threshold in words, and keep theirs.
     """
     leaf_of = taxonomy.tree.labels if labels is None else labels
-    matrix: Any = X
-    columns = matrix.tocsc() if sparse.issparse(X) else np.asarray(X)
+    is_sparse = bool(sparse.issparse(X))
+    columns = X.tocsc() if is_sparse else np.asarray(X)
     first, last = leaves_below(taxonomy.tree)
     rules = list(taxonomy.tree.rules)
     for node, rule in enumerate(taxonomy.tree.rules):
         feature = None if rule is None else dividing_feature(rule)
-        if (
-            rule is None
-            or feature is None
-            or (taxonomy.is_boolean is not None and taxonomy.is_boolean[feature])
-        ):
+        if rule is None or feature is None:
+            continue
+        if taxonomy.is_boolean is not None and taxonomy.is_boolean[feature]:
             continue
         rows = np.flatnonzero((leaf_of >= first[node]) & (leaf_of < last[node]))
-        values = _column(columns, feature, rows).astype(rule.dtype)
+        column = columns[:, [feature]]
+        column = column.toarray() if is_sparse else column
+        values = column[rows, 0].astype(rule.dtype)
         is_second = leaf_of[rows] >= first[taxonomy.tree.children(node)[1]]
         rules[node] = _rounded(rule, feature, values, is_second)
     return replace(taxonomy, tree=replace(taxonomy.tree, rules=tuple(rules)))
-
-
-def _column(X: Any, feature: int, rows: IndexArray) -> Array:
-    """Return the values of a feature for some rows of an array or a CSC matrix."""
-    if isinstance(X, np.ndarray):
-        return np.asarray(X[rows, feature])
-    values = np.zeros(X.shape[0], dtype=X.dtype)
-    stored = slice(*X.indptr[[feature, feature + 1]])
-    values[X.indices[stored]] = X.data[stored]
-    return np.asarray(values[rows])
 
 
 def _rounded(

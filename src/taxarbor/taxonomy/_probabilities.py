@@ -70,20 +70,12 @@ def predict_proba(taxonomy: "Taxonomy", X: ArrayLike, *, n_threads: int = 1) -> 
 
 
 def calibrate(taxonomy: "Taxonomy", X: ArrayLike, refits: Iterable[IndexArray]) -> "Taxonomy":
-    """Return the tree with the temperature at which rows are as sure as refits say.
+    """Return the taxonomy with the temperature at which rows are as sure as refits say.
 
     The mean of the rows' highest probabilities will be the share of rows that stayed in their
-    cluster when the method was fitted again, as far as one temperature can do that.
-
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        A tree that can place rows.
-    X : array or CSR matrix of shape (n_rows, n_features)
-        The rows that were fitted.
-    refits : int arrays of shape (n_rows,)
-        Where each refit, to a half of the rows, puts all of them. (It has seen half of them,
-        which makes it agree more, and half of the data, which makes it agree less.)
+    cluster when the method was fitted again, as far as one temperature can do that. ``refits``
+    are the labels that each refit, to a half of the rows X, gives all of them. (It has seen
+    half of them, which makes it agree more, and half of the data, which makes it agree less.)
     """
     labels = send(taxonomy, X)
     shares = [find_staying(labels, others).mean() for others in refits]

@@ -45,10 +45,9 @@ class Reason:
 
     Attributes
     ----------
-    feature : int
-        Number of the feature; of those of a category, the one that does most.
-    name : str
-        Its name, ``x0``, ``x1``, ... where there are none; that of the column, of a category.
+    feature, name : int, str
+        Number of the feature; of those of a category, the one that does most. Its name, or that
+        of the column of a category; ``x0``, ``x1``, ... where there are none.
     weight : float
         Its weight for the node, less the mean over the node and its siblings; of a category,
         less that of a row without a value.
@@ -68,10 +67,9 @@ class Reason:
         those that lead elsewhere, if these are fewer. () for numbers.
     unknown : float
         The share of the node's rows that have no value in this column.
-    takes_unknown : bool
-        Whether some have none and come here for it, where this column alone divides.
-    takes_threshold : bool
-        Whether rows at the threshold itself come here: the first child takes them.
+    takes_unknown, takes_threshold : bool
+        Whether rows without a value come here for it, where this column alone divides; and
+        rows at the threshold itself, which the first child takes.
 
     Examples
     --------

@@ -166,20 +166,10 @@ class Taxonomy:
     ) -> IndexArray:
         """Return the labels of a coarser clustering, numbered from left to right.
 
-        Exactly one argument is given. Noise has -1.
-
-        Parameters
-        ----------
-        n_clusters : int
-            Undo the latest splits until there are at most so many clusters. There are
-            fewer only where a split made more than two children.
-        depth : int
-            Undo all splits of nodes at this depth or deeper.
-
-        Raises
-        ------
-        ValueError
-            If not exactly one argument is given, or it is out of range.
+        Give either argument: with ``n_clusters`` the latest splits are undone until there are
+        at most so many clusters, fewer only where a split made more than two children; with
+        ``depth`` all splits of nodes at this depth or deeper. Noise has -1. ValueError is
+        raised if not exactly one is given, or it is out of range.
         """
         return self.tree.cut(n_clusters, depth=depth)
 
@@ -209,18 +199,9 @@ class Taxonomy:
         fit have the same sizes again, unless bounds on sizes kept some of them from where the
         rules send them. What else is known of the tree stays, but for its stability.
 
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            The rows, in memory: those of the fit, or a sample of them. As in :meth:`predict`,
-            which raises the same errors.
-        sample_weight : array of shape (n_rows,), optional
-            What each row counts for.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a leaf gets no row, or X need not fit into memory: a path, a lazy table.
+        X are rows in memory as in :meth:`predict`: those of the fit, or a sample of them;
+        ``sample_weight`` is what each counts for. Raises what :meth:`predict` does, and an
+        InputError if a leaf gets no row.
 
         Examples
         --------
@@ -253,20 +234,12 @@ class Taxonomy:
         """Return how likely each row of new data is to be in each leaf.
 
         That is: to lie in this cluster again when the same method is fitted to other rows of
-        the same kind. How often that is so, only fitting again can tell; until then, where
-        ``temperature`` is None, the numbers are a rough guess.
+        the same kind. Where ``temperature`` is None, no refits were made, and the numbers are a
+        rough guess.
 
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_rows, n_features)
-            As in :meth:`predict`, which raises the same errors.
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_leaves)
-            The columns are the clusters from left to right. Rows sum to one, and are highest,
-            for the first time, where :meth:`predict` puts the row, or would, if the row were
-            not noise.
+        The result has shape (n_rows, n_leaves); its columns are the clusters from left to
+        right. Rows sum to one, and are highest, for the first time, where :meth:`predict` puts
+        the row, or would, if it were not noise. Takes and raises what :meth:`predict` does.
 
         Examples
         --------

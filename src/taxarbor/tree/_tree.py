@@ -351,6 +351,15 @@ class Tree:
 
         That is the node itself or, where it has no rule, the next one above it that has one;
         None for a leaf, and without rules.
+        """
+        decider = int(self._decider[node_id(node, self.n_nodes)])
+        return None if self.is_leaf(node) or self.rules[decider] is None else decider
+
+    def frontier(self, node: SupportsIndex) -> tuple[int, ...]:
+        """Return the nodes that this node's rule chooses among, from left to right.
+
+        They are leaves, or have a rule of their own; nodes in between are decided by this
+        rule, too. () where the node has no rule.
 
         Examples
         --------
@@ -360,18 +369,8 @@ class Tree:
         >>> builder.add_split(0, [0, 1, 1]), builder.add_split(2, [0, 1])
         ((1, 2), (3, 4))
         >>> builder.explain(0, LinearRule(np.eye(3), np.zeros(3)))
-        >>> tree = builder.freeze()
-        >>> tree.decided_by(2), tree.frontier(0)
-        (0, (1, 3, 4))
-        """
-        decider = int(self._decider[node_id(node, self.n_nodes)])
-        return None if self.is_leaf(node) or self.rules[decider] is None else decider
-
-    def frontier(self, node: SupportsIndex) -> tuple[int, ...]:
-        """Return the nodes that this node's rule chooses among, from left to right.
-
-        They are leaves, or have a rule of their own; nodes in between are decided by this
-        rule, too. () where the node has no rule. See :meth:`decided_by` for an example.
+        >>> builder.freeze().frontier(0), builder.freeze().decided_by(2)
+        ((1, 3, 4), 0)
         """
         node = node_id(node, self.n_nodes)
         targets: list[int] = []
