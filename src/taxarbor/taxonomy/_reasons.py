@@ -15,16 +15,15 @@ without a value, in which every category has its share.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import Rows
-from taxarbor.taxonomy._phrases import MOSTLY, phrase
+from taxarbor.taxonomy._phrases import MOSTLY, Reason
 from taxarbor.tree._rule import LinearRule, threshold_of
 
 if TYPE_CHECKING:
@@ -34,72 +33,6 @@ DIGITS = 5
 """To which shares are compared, in units of the largest: rounding must not choose."""
 MATTERS = 0.05
 """Of the most that a category does, what another must do to be named beside it."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A feature that sends rows to a node rather than to its siblings.
-
-    The values of a category are features of one column, and make one reason.
-
-    Attributes
-    ----------
-    feature, name : int, str
-        Number of the feature; of those of a category, the one that does most. Its name, or that
-        of the column of a category; ``x0``, ``x1``, ... where there are none.
-    weight : float
-        Its weight for the node, less the mean over the node and its siblings; of a category,
-        less that of a row without a value.
-    share : float
-        Its part in the separation of the node's rows from their siblings', of which those
-        that are positive add up to 1. Negative if the others have to make up for it. NaN
-        where the means of the nodes are not known; then the largest weight comes first.
-    threshold : float or None
-        Where this feature alone divides the parent in two: exactly where the rule does, as
-        the shortest number that the dtype of the rule rounds to it. 0.5 where a category
-        alone does.
-    have : float or None
-        The share of the node's rows that have it, for a feature of yes and no, or one of the
-        ``categories``; of the rows with a value, None if there are none.
-    categories : tuple of str
-        Of a category, those that lead here, the most frequent first, or with a ``sign`` of -1
-        those that lead elsewhere, if these are fewer. () for numbers.
-    unknown : float
-        The share of the node's rows that have no value in this column.
-    takes_unknown, takes_threshold : bool
-        Whether rows without a value come here for it, where this column alone divides; and
-        rows at the threshold itself, which the first child takes.
-
-    Examples
-    --------
-    >>> from taxarbor import Taxarbor, load_animals
-    >>> animals = load_animals()
-    >>> X = animals.X / animals.X.max(axis=0)
-    >>> taxonomy = Taxarbor(6, random_state=0).fit(X).taxonomy_
-    >>> first = taxonomy.rename_features(animals.feature_names).reasons(1)[0]
-    >>> str(first), first.sign, first.have
-    ('warm_blooded', 1, 1.0)
-    """
-
-    feature: int
-    name: str
-    weight: float
-    share: float
-    threshold: float | None = None
-    have: float | None = None
-    categories: tuple[str, ...] = ()
-    unknown: float = 0.0
-    takes_unknown: bool = False
-    takes_threshold: bool = False
-
-    @property
-    def sign(self) -> int:
-        """1 if larger values lead to the node, -1 if smaller ones do."""
-        return 1 if self.weight > 0.0 else -1
-
-    def __str__(self) -> str:
-        return phrase(self)
 
 
 def reasons(taxonomy: "Taxonomy", node: int, n_top: int | None) -> tuple[Reason, ...]:

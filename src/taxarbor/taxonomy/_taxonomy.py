@@ -22,7 +22,7 @@ from taxarbor.taxonomy import (
     _text,
 )
 from taxarbor.taxonomy._noise import NoiseModel
-from taxarbor.taxonomy._reasons import Reason
+from taxarbor.taxonomy._phrases import Reason
 from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.tree import Tree
 from taxarbor.tree._tree import Claims, check_claims, node_id

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from taxarbor._errors import counted
-from taxarbor.taxonomy._phrases import phrase
-from taxarbor.taxonomy._reasons import Reason, child_reasons
+from taxarbor.taxonomy._phrases import Reason, phrase
+from taxarbor.taxonomy._reasons import child_reasons
 from taxarbor.tree._edit_tree import leaves_below
 
 if TYPE_CHECKING:
