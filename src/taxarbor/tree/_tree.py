@@ -25,19 +25,6 @@ def node_id(node: SupportsIndex, n_nodes: int) -> int:
     return index
 
 
-def find_deciders(parents: IndexArray, rules: Sequence[object]) -> IndexArray:
-    """Return the nearest node with a rule of each node: itself, or above; else the root.
-
-    The stride is doubled each time, as a walk per node would take too long in a deep tree.
-    """
-    nodes = np.arange(len(parents))
-    has_rule = np.array([rule is not None for rule in rules])
-    above = np.where(has_rule, nodes, np.maximum(parents, 0))
-    while (above[above] != above).any():
-        above = above[above]
-    return above
-
-
 def check_claims(what: str, claims: Claims) -> None:
     """Raise ValueError for the first claim that does not hold."""
     for holds, message in claims:
@@ -45,8 +32,7 @@ def check_claims(what: str, claims: Claims) -> None:
             raise ValueError(f"invalid {what}: {message}")
 
 
-def _claims(tree: "Tree") -> Claims:
-    """Yield what must hold of the fields of a tree."""
+def _shape_claims(tree: "Tree") -> Claims:
     n_nodes = len(tree.parents)
     yield n_nodes > 0, "there must be a root"
     for name in ("parents", "sizes", "score", "objective"):
@@ -56,8 +42,6 @@ def _claims(tree: "Tree") -> Claims:
         length = len(getattr(tree, name))
         yield length == n_nodes, f"{name} has {length} entries for {n_nodes} nodes"
     yield from _structure_claims(tree.parents, tree.sizes)
-    yield from _rule_claims(tree)
-    yield from _row_claims(tree)
 
 
 def _structure_claims(parents: IndexArray, sizes: IndexArray) -> Claims:
@@ -78,13 +62,13 @@ def _rule_claims(tree: "Tree") -> Claims:
     """Yield what must hold of rules, feature names and notes."""
     n_nodes, names = len(tree.parents), tree.feature_names
     n_targets = np.array([0 if rule is None else rule.n_targets for rule in tree.rules])
-    is_leaf = np.bincount(tree.parents[1:], minlength=n_nodes) == 0
+    is_leaf = tree._n_children == 0
     if n_targets.any():
         yield n_targets[0] > 0, "the root must have a rule where any node has one"
         yield not n_targets[is_leaf].any(), "a leaf must have no rule"
         # Rows go to leaves and to nodes with a rule, from the next node above with a rule.
         is_end = is_leaf | (n_targets > 0)
-        sources = find_deciders(tree.parents, tree.rules)[tree.parents[1:]][is_end[1:]]
+        sources = tree._decider[tree.parents[1:]][is_end[1:]]
         fit = n_targets == np.bincount(sources, minlength=n_nodes)
         message = "a rule must have a target for each node of its frontier"
         yield fit.all(), f"{message}; that of node {fit.argmin()} does not"
@@ -125,18 +109,6 @@ def _row_claims(tree: "Tree") -> Claims:
 def _first_children(parents: IndexArray) -> IndexArray:
     """Return the first child of each split, in the order of the splits."""
     return np.flatnonzero(np.diff(parents[1:], prepend=-2)) + 1
-
-
-def _sum_above(values: IndexArray, parents: IndexArray) -> IndexArray:
-    """Add up the values of each node and those above it, of which the root has 0.
-
-    The stride is doubled each time, as a walk per node would take too long in a deep tree.
-    """
-    sums, ancestors = values.copy(), np.maximum(parents, 0)
-    while ancestors.any():
-        sums += sums[ancestors]
-        ancestors = ancestors[ancestors]
-    return sums
 
 
 @final
@@ -234,31 +206,37 @@ class Tree:
                 set_frozen(self, **{name: tuple(given)})
         if self.has_rows:
             set_frozen(self, n_noise=len(self.noise))
-        check_claims("tree", _claims(self))
+        check_claims("tree", _shape_claims(self))
         self._derive()
+        check_claims("tree", _rule_claims(self))
+        check_claims("tree", _row_claims(self))
 
     def _derive(self) -> None:
         """Set what follows from parents, sizes and rules."""
-        first, parents, n_nodes = _first_children(self.parents), self.parents, self.n_nodes
+        first, n_nodes = _first_children(self.parents), self.n_nodes
         first_child, n_children = np.zeros((2, n_nodes), dtype=np.intp)
-        first_child[parents[first]] = first
-        n_children[parents[first]] = np.diff(first, append=n_nodes)
-        # A node begins where its parent does, after the siblings on its left.
-        before = np.cumsum(self.sizes) - self.sizes
-        offsets = before - before[first_child[parents]]
-        offsets[0] = 0
-        start, leaves = _sum_above(offsets, parents), np.flatnonzero(n_children == 0)
-        birth = np.searchsorted(first, np.arange(n_nodes), side="right")
+        first_child[self.parents[first]] = first
+        n_children[self.parents[first]] = np.diff(first, append=n_nodes)
+        parents, sizes = self.parents.tolist(), self.sizes.tolist()
+        start, depth, decider, free = ([0] * n_nodes for _ in range(4))
+        for node in range(1, n_nodes):
+            parent = parents[node]
+            start[node] = free[node] = free[parent]  # after the siblings on its left
+            free[parent] += sizes[node]
+            depth[node] = depth[parent] + 1
+            decider[node] = decider[parent] if self.rules[node] is None else node
+        leaves = np.flatnonzero(n_children == 0)
+        starts = np.array(start, dtype=np.intp)
         set_frozen(
             self,
-            start=start,
-            stop=start + self.sizes,
-            birth=birth,
-            depth=_sum_above((parents >= 0).astype(np.intp), parents),
-            leaves=leaves[np.argsort(start[leaves])],
+            start=starts,
+            stop=starts + self.sizes,
+            birth=np.searchsorted(first, np.arange(n_nodes), side="right"),
+            depth=np.array(depth, dtype=np.intp),
+            leaves=leaves[np.argsort(starts[leaves])],
             _first_child=first_child,
             _n_children=n_children,
-            _decider=find_deciders(parents, self.rules),
+            _decider=np.array(decider, dtype=np.intp),
         )
 
     def __repr__(self) -> str:
