@@ -66,15 +66,6 @@ def test_trees_say_what_came_back(assessed):
     assert assessed.to_text().endswith(f" {gapless} [c3]")
 
 
-def test_text_has_a_line_per_node(chain):
-    for name in HOSTILE:
-        text = named([name]).to_text()
-        assert len(text.splitlines()) == 3
-        text.encode("utf-8")
-    assert chain.to_text().endswith("[2,902 clusters]")
-    assert len(chain.to_text(max_nodes=10**9, n_top=0).splitlines()) == chain.tree.n_nodes
-
-
 def test_notebooks_show_the_text_and_names_make_no_tag():
     for name in HOSTILE:
         taxonomy = named([name])

@@ -87,18 +87,6 @@ def test_rules_that_do_not_fit_the_tree(refused, three_nodes):
     refused(lambda rules: with_rules(taxonomy, rules), cases)
 
 
-def test_probabilities_of_one_rule_are_a_softmax_of_its_margins(four_clusters):
-    taxonomy, X = four_clusters
-    taxonomy = dataclasses.replace(taxonomy, temperature=1.0)
-    P = np.log(taxonomy.predict_proba(X))
-    rule = taxonomy.tree.rules[0]
-    scores = (X - rule.center) @ rule.weights.T + rule.offsets
-    lost = np.sort(scores, axis=1)[:, :-1] - scores.max(axis=1, keepdims=True)
-    found = np.sort(P, axis=1)[:, :-1]
-    unit = (lost[0, 1] - lost[0, 0]) / (found[0, 1] - found[0, 0])
-    np.testing.assert_allclose(np.diff(found), np.diff(lost) / unit, rtol=1e-6)
-
-
 def test_leaves_without_rows_go_and_others_stay_where_they_were():
     for seed in SEEDS:
         taxonomy, X = grow(seed)

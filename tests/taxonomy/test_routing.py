@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from taxarbor import HMMC, Taxarbor, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.tree import LinearRule, TreeBuilder
 
@@ -177,25 +177,3 @@ def test_a_root_alone_takes_all():
     assert taxonomy.predict(np.zeros((2, 85))).tolist() == [0, 0]
     with pytest.raises(ValueError, match="X has 3 features, but the tree was grown on 85"):
         taxonomy.predict(np.zeros((2, 3)))
-
-
-def test_fitted_trees_have_the_means_of_their_rows():
-    models = Taxarbor(5, random_state=0), HMMC(5, branching=3, balance=None, random_state=0)
-    for model in models:
-        for dtype, close in (("float32", 1e-5), ("float64", 1e-13)):
-            X = load_animals().X.astype(dtype)
-            for kind in KINDS:
-                taxonomy = model.fit(kind(X)).taxonomy_
-                assert taxonomy.means.dtype == dtype
-                nodes = range(taxonomy.tree.n_nodes)
-                parts = [X[taxonomy.tree.rows(node)].astype(np.longdouble) for node in nodes]
-                means = [part.mean(axis=0) for part in parts]
-                np.testing.assert_allclose(taxonomy.means, means, rtol=0, atol=close)
-
-
-def test_means_and_labels_do_not_depend_on_the_number_of_threads():
-    X = load_animals().X
-    one, two = (Taxarbor(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
-    assert one.taxonomy_.means.tobytes() == two.taxonomy_.means.tobytes()
-    for kind in KINDS:
-        np.testing.assert_array_equal(one.predict(kind(X)), two.predict(kind(X)))

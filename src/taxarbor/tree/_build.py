@@ -121,19 +121,14 @@ class TreeBuilder:
         """Return why this leaf could not be split, or ""."""
         return self._node(node).note
 
-    def lineage(self, node: int) -> tuple[tuple[int, ...], tuple[LinearRule, ...]]:
-        """Return which child to take at each ancestor, from the root down, and their rules."""
-        node = node_id(node, self.n_nodes)
-        path: list[int] = []
-        rules: list[LinearRule] = []
+    def path(self, node: int) -> tuple[int, ...]:
+        """Return which child to take at each node above, from the root down."""
+        node, path = node_id(node, self.n_nodes), []
         while node > 0:
             parent = self._nodes[node].parent
             path.append(node - self._splits[parent].start)
-            rule = self._nodes[parent].rule
-            if rule is not None:
-                rules.append(rule)
             node = parent
-        return tuple(reversed(path)), tuple(reversed(rules))
+        return tuple(reversed(path))
 
     def add_split(
         self, node: int, labels: ArrayLike, rule: LinearRule | None = None
