@@ -326,8 +326,8 @@ def repeat(taxonomy, weights):
     """Return the same tree, its rows from left to right as often as they count."""
     tree = taxonomy.tree
     ends = np.append(0, np.cumsum(weights[tree.order]))
-    slices = {"start": ends[tree.start], "stop": ends[tree.stop]}
-    return Taxonomy(replace(tree, order=np.arange(ends[-1]), **slices))
+    sizes = ends[tree.stop] - ends[tree.start]
+    return Taxonomy(replace(tree, order=np.arange(ends[-1]), sizes=sizes))
 
 
 def test_weights_are_repeated_rows(trees):
