@@ -112,7 +112,8 @@ def fit_variant(
         labels = as_rows(X, center=coordinates.center).best(weights, model.offsets)
     labels[slice(None) if rows is None else rows] = clusters.labels
     clusters.tree.resize(np.bincount(labels))
-    tree = clusters.tree.freeze(order=np.argsort(labels, kind="stable"))
+    tree = clusters.tree.freeze(with_rows=False)
+    tree = replace(tree, order=np.argsort(labels, kind="stable"))
     return Taxonomy(tree.prune(n_clusters) if tree.n_leaves > n_clusters else tree)
 
 

@@ -244,7 +244,7 @@ def grow_twice(seed, n_children, *, max_children=2, refused=0.1, by_size=True, *
         run, stop = Run(0, events.append, width=1000), StoppingRule(**limits)
         settings = {"stop": stop, "run": run, "max_children": max_children}
         tree = grow_from(source, branching=n_children, **settings)
-        grown.append((tree.freeze(order=False), source.rounds, events))
+        grown.append((tree.freeze(with_rows=False), source.rounds, events))
     return grown
 
 

@@ -185,10 +185,11 @@ class _SplitRows:
         return self._run.each(self._split, paths)
 
     def apply(self, tree: TreeBuilder, node: int, path: Path, split: Split) -> tuple[int, ...]:
-        self._members.pop(path, None)
+        _, lineage = self._members.pop(path, (None, ()))
+        lineage = lineage if split.rule is None else (*lineage, split.rule)
         children = tree.add_split(node, split.labels, split.rule)
         for position, child in enumerate(children):
-            self._members[(*path, position)] = tree.rows(child), tree.lineage(child)[1]
+            self._members[(*path, position)] = tree.rows(child), lineage
         return children
 
     def _split(self, path: Path) -> Split | Refusal:

@@ -59,7 +59,7 @@ def test_leaves_are_the_given_ones_or_their_unions():
         assert sorted(place.tolist()) == list(range(9))
         assert [tree.size(leaf) for leaf in tree.leaves] == counts[np.argsort(place)].tolist()
         # The last links are the first splits: the tree is cut as Ward's is.
-        frozen = tree.freeze(order=False)
+        frozen = tree.freeze(with_rows=False)
         np.testing.assert_allclose(frozen.score[list(tree.inner)], costs[::-1])
         for n_leaves in range(1, 10):
             fewer, place = link_leaves(means, counts, StoppingRule(n_leaves))

@@ -49,9 +49,7 @@ def test_noise_has_no_cluster(model, dtype):
         for leaf in taxonomy.tree.leaves:
             mean = X[taxonomy.tree.rows(leaf)].mean(axis=0)
             np.testing.assert_allclose(taxonomy.means[leaf], mean, rtol=1e-4, atol=1e-4)
-        P, visited = model.predict_proba(X), model.decision_path(X)
-        np.testing.assert_allclose(P.sum(axis=1), 1.0)
-        np.testing.assert_array_equal(np.diff(visited.indptr) == 0, labels == -1)
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
 def test_planted_noise_is_found():
@@ -80,20 +78,16 @@ def test_scores_are_in_units_of_the_average_distance():
         np.testing.assert_allclose(moved.outlier_score_, scores, rtol=1e-6)
 
 
-def test_noise_survives_files_cuts_pruning_and_units(tmp_path):
+def test_noise_survives_files_cuts_and_pruning(tmp_path):
     X = planted(1)
     scaled = (X - 5.0) / 0.25
     taxonomy = Taxarbor(4, noise=0.1, random_state=0).fit(scaled).taxonomy_
     taxonomy.save(tmp_path / "tree")
-    other = taxonomy.unscale(np.full(X.shape[1], 5.0), np.full(X.shape[1], 0.25))
-    other.save(tmp_path / "other")
     tree = taxonomy.tree
     for again, data in (
         (Taxonomy.load(tmp_path / "tree"), scaled),
         (pickle.loads(pickle.dumps(taxonomy)), scaled),
-        (other, X),
-        (other, csr_array(X)),
-        (Taxonomy.load(tmp_path / "other"), X),
+        (taxonomy, csr_array(scaled)),
     ):
         np.testing.assert_array_equal(again.tree.noise, tree.noise)
         np.testing.assert_array_equal(again.tree.labels, tree.labels)

@@ -107,7 +107,7 @@ def assert_same(model, other):
         values = np.asarray(getattr(model, name)), np.asarray(getattr(other, name))
         np.testing.assert_array_equal(*values)
     taxonomy, others = model.taxonomy_, other.taxonomy_
-    for name in ("means", "missing", "two_values"):
+    for name in ("means", "missing", "is_boolean"):
         np.testing.assert_array_equal(getattr(taxonomy, name), getattr(others, name))
     tree, others = taxonomy.tree, others.tree
     for name in ("parents", "birth", "sizes", "score", "objective"):

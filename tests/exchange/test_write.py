@@ -130,9 +130,8 @@ def test_json_has_all_that_is_known(known, bare, assessed):
     assert root["info"]["status"] == "converged"
     assert (leaf["score"], leaf["note"], leaf["mean"]) == (None, "too few rows", None)
     assert {node["rule"] for node in strict(to_json(bare))["nodes"]} == {None}
-    two_values = [[0.0, 1.0], [np.nan, np.nan]]
-    document = strict(to_json(replace(assessed, two_values=two_values)))
-    assert document["two_values"] == [[0.0, 1.0], [None, None]]
+    document = strict(to_json(replace(assessed, is_boolean=[True, False])))
+    assert document["is_boolean"] == [True, False]
     stability = document["stability"]
     assert stability["n_refits"] == 20
     assert stability["n_recovered"] == [20, 18, 20, 16, 3, 2]

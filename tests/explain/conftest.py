@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.cluster.hierarchy import linkage
 
-from taxarbor import HMMC, Taxarbor, load_animals
+from taxarbor import HMMC, TableEncoder, Taxarbor, load_animals
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
 from taxarbor.taxonomy._taxonomy import taxonomy_of
@@ -64,7 +64,7 @@ def make_cases(four_clusters, three_nodes):
     """Yield a name, a tree or a model, and its rows."""
     equal = np.random.default_rng(0).integers(0, 2, size=(40, 3)).astype(float)
     single, csr = SHARES.astype("f4"), sparse.csr_array(SHARES)
-    scaled = grow_greedily().taxonomy_.unscale(np.full(85, 3.0), np.full(85, 7.0))
+    far, standard = SHARES * 7.0 + 3.0, TableEncoder(scale="standard")
     large = grow(n_clusters=12)
     inner = [n for n in range(1, large.tree.n_nodes) if not large.tree.is_leaf(n)]
     flat, mixed = choose_among(large, {0}), choose_among(large, {0, *inner[::3]})
@@ -81,7 +81,7 @@ def make_cases(four_clusters, three_nodes):
     yield "shuffled", shuffle_rows(), SHARES
     yield "one leaf", Taxarbor(1).fit(SHARES), SHARES
     yield "one leaf, without means", from_labels([0] * 206), SHARES
-    yield "unscaled", scaled, SHARES * 7.0 + 3.0
+    yield "standardized", grow(far, encoder=standard), far
     yield "frontier", *four_clusters
     yield "frontier of three nodes", *three_nodes
     yield "one rule", flat, SHARES

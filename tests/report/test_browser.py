@@ -48,6 +48,11 @@ def until(page, expression):
     raise AssertionError(f"never came true: {expression}")
 
 
+def is_below(tree, node):
+    """Return which leaves lie at a node or below it."""
+    return [node in tree.path(leaf) for leaf in tree.leaves]
+
+
 def read_csv(text):
     assert text.endswith("\r\n")
     return list(csv.DictReader(io.StringIO(text, newline="")))

@@ -134,8 +134,8 @@ def test_only_text_may_be_compressed_or_come_from_a_stream(tmp_path):
         path.write_bytes(gzip.compress(content))
         if suffix in {"csv", "tsv"}:
             np.testing.assert_array_equal(dense(read_table(path).X), EXPECTED)
+            continue
         with pytest.raises(InputError):
-        with pytest.raises(FileFormatError):
             read_table(path)
         with pytest.raises(InputError) as caught:
             read_table(io.BytesIO(content), format=suffix)

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from taxarbor.rows import as_rows
 from taxarbor.taxonomy import Stability, Taxonomy
-from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._reasons import find_booleans
 from taxarbor.taxonomy._stability_result import Curve
 from tests.tree.conftest import builder, make_chain, random_trees, refused, same
 
@@ -54,7 +54,7 @@ def taxonomies(draw, has_rules=st.booleans()):  # noqa: B008
     return Taxonomy(
         tree,
         means=means,
-        two_values=find_two_values(as_rows(X)) if draw(st.booleans()) else None,
+        is_boolean=find_booleans(as_rows(X)) if draw(st.booleans()) else None,
         temperature=draw(st.none() | st.floats(0.01, 100)),
         stability=draw(st.none() | stabilities(tree)),
         made_by=draw(made_by()),

@@ -8,7 +8,7 @@ import pytest
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor.taxonomy import Reason, Taxonomy
-from taxarbor.taxonomy._text import phrase
+from taxarbor.taxonomy._phrases import phrase
 
 MODELS = (
     Taxarbor(7, random_state=0),
@@ -157,8 +157,6 @@ def test_names_and_units_are_those_of_the_table(grown):
     assert taxonomy.rename_features(names).feature_names == names
     with pytest.raises(ValueError, match="columns"):
         taxonomy.rename_features([*names[1:], "another"])
-    with pytest.raises(ValueError, match="undone already"):
-        taxonomy.unscale(np.zeros(len(names)), np.ones(len(names)))
     X = np.random.default_rng(0).normal(size=(40, 2))
     X[0, 0] = np.nan
     plain = fitted(Taxarbor(2, random_state=0), X)

@@ -47,10 +47,7 @@ def test_what_needs_no_rows_is_the_same(animals):
     assert str(counts) == str(taxonomy)
     assert repr(counts) == repr(taxonomy)
     assert counts._repr_html_() == taxonomy._repr_html_()
-    for ask in (
-        *(Taxonomy.predict, Taxonomy.predict_proba),
-        lambda one, X: one.decision_path(X).toarray(),
-    ):
+    for ask in (Taxonomy.predict, Taxonomy.predict_proba):
         np.testing.assert_array_equal(ask(counts, X), ask(taxonomy, X))
     np.testing.assert_array_equal(counts.n_features_used, taxonomy.n_features_used)
     for name in ("sizes", "node_weights", "leaves"):
@@ -65,8 +62,6 @@ def test_what_needs_no_rows_is_the_same(animals):
     assert str(small) == str(taxonomy.prune(4))
     assert not small.tree.has_rows
     np.testing.assert_array_equal(small.predict(X), taxonomy.prune(4).predict(X))
-    shift, factor = np.arange(X.shape[1]), np.full(X.shape[1], 2.0)
-    assert str(counts.unscale(shift, factor)) == str(taxonomy.unscale(shift, factor))
     for plot in (plot_tree, plot_dendrogram):
         plot(counts)
     plt.close("all")
@@ -116,7 +111,7 @@ def test_rows_are_attached(animals):
         for name in ("order", "labels", "sizes", "start", "parents"):
             one, other = getattr(again.tree, name), getattr(taxonomy.tree, name)
             np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(again.two_values, taxonomy.two_values)
+        np.testing.assert_array_equal(again.is_boolean, taxonomy.is_boolean)
         np.testing.assert_allclose(again.means, taxonomy.means, rtol=1e-12, atol=1e-12)
         assert str(again) == str(taxonomy)
     half = counts.attach(X[::2], np.full(103, 2.0))
@@ -173,6 +168,6 @@ def test_rows_that_cannot_be_attached(animals, tmp_path):
     with pytest.raises(InputError, match="1 cluster of the tree, c0"):
         counts.attach(X, taxonomy.tree.labels != 0)
     builder = TreeBuilder(10)
-    builder.cut(0, [5])
+    builder.divide(0, [5, 5])
     with pytest.raises(InputError, match="no rules"):
-        Taxonomy(builder.freeze(order=False)).attach(X)
+        Taxonomy(builder.freeze(with_rows=False)).attach(X)

@@ -8,8 +8,9 @@ import pytest
 
 from taxarbor.exchange import to_dot, to_json
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup, resize, round_thresholds
+from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup, resize
 from taxarbor.taxonomy._new_rows import add_means
+from taxarbor.taxonomy._round_thresholds import round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
 from taxarbor.tree._rule import unscale_rule
 from tests.tree.conftest import frontier
@@ -84,18 +85,6 @@ def test_rules_that_do_not_fit_the_tree(refused, three_nodes):
         (root, None, other, *none[1:], other),
     ]
     refused(lambda rules: with_rules(taxonomy, rules), cases)
-
-
-def test_probabilities_of_one_rule_are_a_softmax_of_its_margins(four_clusters):
-    taxonomy, X = four_clusters
-    taxonomy = dataclasses.replace(taxonomy, temperature=1.0)
-    P = np.log(taxonomy.predict_proba(X))
-    rule = taxonomy.tree.rules[0]
-    scores = (X - rule.center) @ rule.weights.T + rule.offsets
-    lost = np.sort(scores, axis=1)[:, :-1] - scores.max(axis=1, keepdims=True)
-    found = np.sort(P, axis=1)[:, :-1]
-    unit = (lost[0, 1] - lost[0, 0]) / (found[0, 1] - found[0, 0])
-    np.testing.assert_allclose(np.diff(found), np.diff(lost) / unit, rtol=1e-6)
 
 
 def test_leaves_without_rows_go_and_others_stay_where_they_were():

@@ -142,16 +142,3 @@ def test_equal_reasons_come_in_the_order_of_the_columns():
     taxonomy = made(W, [np.ones(n_features), np.zeros(n_features)])
     assert [reason.feature for reason in taxonomy.reasons(1)] == [0, 1, 2]
     assert taxonomy.reasons(2)[0].share == pytest.approx(1 / n_features)
-
-
-def test_the_units_of_a_column_do_not_matter_to_a_tree(taxonomy, X):
-    for factor in (1000.0, 1e-3):
-        scale = np.ones(X.shape[1])
-        scale[taxonomy.tree.rules[0].features[0]] = scale[3::7] = factor
-        other = taxonomy.unscale(np.linspace(-5.0, 5.0, len(scale)), scale)
-        for node in range(1, taxonomy.tree.n_nodes):
-            one, two = (
-                {r.feature: r.share for r in t.reasons(node)} for t in (taxonomy, other)
-            )
-            assert list(one) == list(two)
-            assert one == pytest.approx(two, abs=1e-9)

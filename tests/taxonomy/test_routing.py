@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from taxarbor import HMMC, Taxarbor, load_animals
+from taxarbor import Taxarbor, load_animals
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.tree import LinearRule, TreeBuilder
 
@@ -80,9 +80,8 @@ def test_many_children_and_deep_trees_route(chain):
 
 def test_without_rules_new_rows_have_no_place(bare):
     for X in (np.zeros((3, 2)), np.zeros((0, 2))):
-        for method in (bare.predict, bare.decision_path):
-            with pytest.raises(ValueError, match=r"made from labels or merges alone.*Taxarbor"):
-                method(X)
+        with pytest.raises(ValueError, match=r"made from labels or merges alone.*Taxarbor"):
+            bare.predict(X)
     assert bare.prune(1).predict(np.zeros((3, 2))).tolist() == [0, 0, 0]
 
 
@@ -123,8 +122,7 @@ def test_bad_data_is_refused(taxonomy, refused):
     values += [[["a", "b", "c"]], np.array([["a", 1.5, None]], dtype=object)]
     values += [zeros.astype(complex), [[huge, 0, 0]], [[0.5, -huge, 0]]]
     frames = [pd.DataFrame(zeros, columns=[*names]) for names in ("bac", "bad")]
-    for method in (taxonomy.predict, taxonomy.decision_path):
-        refused(method, [*shapes, *values, *frames])
+    refused(taxonomy.predict, [*shapes, *values, *frames])
     frame = pd.DataFrame(zeros, columns=[*"cab"])[list(taxonomy.feature_names)]
     assert len(taxonomy.predict(frame)) == 2
 
@@ -166,7 +164,6 @@ def test_values_too_large_for_the_rules():
 def test_no_rows_no_labels(taxonomy):
     for empty in (np.zeros((0, 3)), sparse.csr_array((0, 3))):
         assert (taxonomy.predict(empty).shape, taxonomy.predict(empty).dtype) == ((0,), np.intp)
-        assert taxonomy.decision_path(empty).shape == (0, taxonomy.tree.n_nodes)
     with pytest.raises(ValueError, match="features"):
         taxonomy.predict(np.zeros((0, 2)))
 
@@ -174,45 +171,9 @@ def test_no_rows_no_labels(taxonomy):
 def test_a_root_alone_takes_all():
     taxonomy = Taxonomy(TreeBuilder(3).freeze())
     assert taxonomy.predict(np.ones((2, 5))).tolist() == [0, 0]
-    assert taxonomy.decision_path(np.ones((2, 5))).toarray().tolist() == [[1], [1]]
     with pytest.raises(ValueError, match="NaN"):
         taxonomy.predict([[np.nan]])
     taxonomy = Taxarbor(1).fit(load_animals().X).taxonomy_
     assert taxonomy.predict(np.zeros((2, 85))).tolist() == [0, 0]
     with pytest.raises(ValueError, match="X has 3 features, but the tree was grown on 85"):
         taxonomy.predict(np.zeros((2, 3)))
-
-
-def test_decision_paths(taxonomy, X):
-    for kind in KINDS:
-        visited = taxonomy.decision_path(kind(X))
-        assert sparse.issparse(visited)
-        assert visited.format == "csr"
-        assert visited.shape == (len(X), taxonomy.tree.n_nodes)
-        for i, label in enumerate(taxonomy.predict(X)):
-            indices = visited.indices[visited.indptr[i] : visited.indptr[i + 1]]
-            assert tuple(indices) == taxonomy.tree.path(taxonomy.tree.leaves[label])
-        assert (visited.data == 1).all()
-
-
-def test_fitted_trees_have_the_means_of_their_rows():
-    models = Taxarbor(5, random_state=0), HMMC(5, branching=3, balance=None, random_state=0)
-    for model in models:
-        for dtype, close in (("float32", 1e-5), ("float64", 1e-13)):
-            X = load_animals().X.astype(dtype)
-            for kind in KINDS:
-                taxonomy = model.fit(kind(X)).taxonomy_
-                assert taxonomy.means.dtype == dtype
-                nodes = range(taxonomy.tree.n_nodes)
-                parts = [X[taxonomy.tree.rows(node)].astype(np.longdouble) for node in nodes]
-                means = [part.mean(axis=0) for part in parts]
-                np.testing.assert_allclose(taxonomy.means, means, rtol=0, atol=close)
-
-
-def test_means_and_labels_do_not_depend_on_the_number_of_threads():
-    X = load_animals().X
-    one, two = (Taxarbor(6, random_state=0, n_jobs=n).fit(X) for n in (1, 2))
-    assert one.taxonomy_.means.tobytes() == two.taxonomy_.means.tobytes()
-    for kind in KINDS:
-        np.testing.assert_array_equal(one.predict(kind(X)), two.predict(kind(X)))
-        assert (one.decision_path(kind(X)) != two.decision_path(kind(X))).nnz == 0

@@ -65,7 +65,7 @@ def test_parts_that_do_not_fit_are_refused(known, with_means, assessed, refused)
             *(means.astype(kind) for kind in ("int64", "float16", "complex128", "object")),
             *(np.zeros((6, 3)), means + np.nan, means - np.inf),
         ],
-        "two_values": [np.zeros((3, 2)), np.ones((2, 2)), [[0.0, np.inf], [0.0, 1.0]]],
+        "is_boolean": [np.zeros(3, bool), np.zeros((2, 2), bool), np.zeros(2)],
         "missing": [np.zeros((6, 2)), np.zeros(6)],
         "temperature": [0.0, -1.0, np.inf, np.nan, 1],
         "made_by": ["Taxarbor"],

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from taxarbor._number_text import format_column, format_exactly, format_number, round_between
 from taxarbor.taxonomy import Reason
-from taxarbor.taxonomy._text import phrase
+from taxarbor.taxonomy._phrases import phrase
 
 NAN = float("nan")
 

@@ -20,11 +20,11 @@ from taxarbor._number_text import format_number
 from taxarbor.cli._shell import print_lines
 from taxarbor.exchange import to_frame
 from taxarbor.taxonomy import Stability, Taxonomy
+from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._text import (
     describe_rule,
     describe_stability,
     outline,
-    phrase,
 )
 
 COLOURS = {1: "blue", -1: "red"}

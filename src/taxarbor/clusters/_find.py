@@ -157,7 +157,7 @@ def grow_leaves(
     )
     labels = np.empty(coordinates.n_rows, dtype=np.int32)
     for position, leaf in enumerate(tree.leaves):
-        labels[growing.ids[tree.lineage(leaf)[0]]] = position
+        labels[growing.ids[tree.path(leaf)]] = position
     return tree, labels
 
 

@@ -174,8 +174,7 @@ def link_leaves(
             open_nodes |= {left, right}
     tree, node_of = build_tree(splits, 2 * n - 2, sizes)
     for whole in splits:
-        cost = float(costs[whole - n])
-        tree.record(node_of[whole], score=cost, objective=np.nan, info=None)
+        tree.record(node_of[whole], float(costs[whole - n]))
     edges = np.sort([begin[node] for node in open_nodes if node not in splits])
     return tree, np.searchsorted(edges, begin[:n], side="right") - 1
 

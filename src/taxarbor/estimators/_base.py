@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from taxarbor._errors import GrowthWarning, InputError, InputTypeError, counted, warn_caller
+from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._frames import is_anndata
 from taxarbor._types import Array, IndexArray, Status
 from taxarbor.estimators._fit_steps import TrainingRows, select_columns, start_run
@@ -33,7 +33,7 @@ from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup
 from taxarbor.taxonomy._new_rows import check_matrix, route
 from taxarbor.taxonomy._probabilities import predict_proba
 from taxarbor.tree import Tree, TreeBuilder
-from taxarbor.tree._route_rows import find_paths, place_rows
+from taxarbor.tree._route_rows import place_rows
 
 MAX_NAMED_REFUSALS = 3
 """Leaves that could not be split, and that a warning names."""
@@ -93,25 +93,6 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         P: Array = self._apply(X, predict_proba, np.float64, n_leaves)
         return P
 
-    def decision_path(self, X: Any) -> Any:
-        """Return the nodes that each row visits on its way down the tree.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
-            New rows; Dask collections are not supported.
-
-        Returns
-        -------
-        indicator : CSR array of shape (n_rows, n_nodes)
-            One where row i passes through node j.
-        """
-        labels = self.predict(X)
-        if not isinstance(labels, np.ndarray):
-            message = "must be rows in memory or in files for decision_path, not of Dask"
-            raise InputTypeError(f"{message}; call it for one block at a time", "X")
-        return find_paths(self.taxonomy_.tree, labels)
-
     def _apply(
         self, X: Any, work: Callable[..., Any], dtype: DTypeLike, n_columns: int | None = None
     ) -> Any:
@@ -168,7 +149,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             data = as_rows(training.repeat(features.data), n_threads=run.width)
             stop_at = training.scale_stop(stop)
             grown = grow(data, splitter, branching=branching, stop=stop_at, run=run)
-            taxonomy, rows = training.decode(grown.freeze(order=False), self)
+            taxonomy, rows = training.decode(grown.freeze(with_rows=False), self)
             tree = taxonomy.tree
             routed = np.zeros(len(sample.rows), dtype=np.intp)
             if tree.n_leaves == 1 or tree.rules[tree.root] is not None:

@@ -26,7 +26,7 @@ from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit_taxonomy import decode, drop_rows, regroup, resize
 from taxarbor.taxonomy._new_rows import add_means, expand, share_missing
 from taxarbor.taxonomy._noise import OutlierScorer, RouteBlock, fit_noise_model
-from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._reasons import find_booleans
 from taxarbor.tree import Tree
 from taxarbor.tree._edit_tree import sum_below
 
@@ -170,7 +170,7 @@ class TrainingRows:
         data = as_rows(rows.data, center=np.zeros(rows.data.shape[1]))
         if self.repeats is not None:
             data = data.take(np.flatnonzero(self.repeats), data.center)
-        return replace(taxonomy, two_values=find_two_values(data))
+        return replace(taxonomy, is_boolean=find_booleans(data))
 
     def fit_noise_model(
         self, taxonomy: Taxonomy, rows: FeatureRows, labels: IndexArray, noise: float = 0.0

@@ -35,9 +35,10 @@ from taxarbor.tables._validation import (
     check_weights,
 )
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import name_columns, resize, round_thresholds
+from taxarbor.taxonomy._edit_taxonomy import name_columns, resize
 from taxarbor.taxonomy._new_rows import mark_noise
 from taxarbor.taxonomy._noise import OutlierScorer
+from taxarbor.taxonomy._round_thresholds import round_thresholds
 from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.tree import Tree
 from taxarbor.tree._route_rows import place_rows

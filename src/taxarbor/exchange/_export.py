@@ -5,6 +5,7 @@ for them recurse, or need Graphviz, and each would be one more dependency.
 """
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from html import escape
@@ -15,9 +16,12 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import InputError, printable
 from taxarbor._frames import make_frame
+from taxarbor._types import SolveInfo
 from taxarbor.taxonomy import Stability
-from taxarbor.taxonomy._model_file import FORMAT, VERSION, encode_float, encode_info
+from taxarbor.taxonomy._model_file import FORMAT, VERSION
 from taxarbor.taxonomy._noise import NoiseModel
+from taxarbor.taxonomy._phrases import phrase
+from taxarbor.taxonomy._reasons import list_reasons
 from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.taxonomy._taxonomy import Taxonomy, taxonomy_of
 from taxarbor.taxonomy._text import (
@@ -26,7 +30,6 @@ from taxarbor.taxonomy._text import (
     describe_stability,
     leaf_names,
     outline,
-    phrase,
 )
 
 if TYPE_CHECKING:
@@ -82,9 +85,7 @@ def to_frame(taxonomy: object) -> "pd.DataFrame":
         "score": tree.score,
         "objective": tree.objective,
         "n_features_used": taxonomy.n_features_used,
-        "top_features": [
-            ", ".join(map(phrase, taxonomy.reasons(node))) for node in range(tree.n_nodes)
-        ],
+        "top_features": [", ".join(map(phrase, some)) for some in list_reasons(taxonomy, 3)],
     }
     for name in STABILITY_COLUMNS:
         columns[name] = unknown if stability is None else getattr(stability, name)
@@ -119,7 +120,7 @@ def to_json(taxonomy: object) -> str:
     of_taxonomy = (
         "temperature",
         "noise_model",
-        "two_values",
+        "is_boolean",
         "stability",
         "made_by",
         "missing",
@@ -153,13 +154,13 @@ def _describe_node(taxonomy: Taxonomy, node: int) -> dict[str, object]:
         "mean": None if taxonomy.means is None else taxonomy.means[node],
         "note": tree.notes[node],
         "rule": values,
-        "info": encode_info(tree.info[node]),
+        "info": _encode(tree.info[node]),
     }
 
 
 def _encode(value: Any) -> Any:
     """Return arrays, and values made of them, as JSON has them."""
-    if isinstance(value, NoiseModel | Stability | Curve):
+    if isinstance(value, NoiseModel | SolveInfo | Stability | Curve):
         return {name: _encode(getattr(value, name)) for name in value.__match_args__}
     if isinstance(value, np.ndarray):
         is_plain = value.dtype.kind != "f" or np.isfinite(value).all()
@@ -168,8 +169,9 @@ def _encode(value: Any) -> Any:
         return {key: _encode(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
         return [_encode(part) for part in value]
-    number = value.item() if isinstance(value, np.generic) else value
-    return encode_float(number) if isinstance(number, float) else number
+    if not isinstance(value, float | np.floating) or math.isfinite(value):
+        return value.item() if isinstance(value, np.floating) else value
+    return None if math.isnan(value) else str(float(value))
 
 
 def to_linkage(taxonomy: object) -> NDArray[np.float64]:

@@ -18,8 +18,8 @@ from scipy import sparse
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain._feature_table import FeatureTable, blocks, is_boolean, row_width
 from taxarbor.taxonomy import Reason, Taxonomy
+from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of
-from taxarbor.taxonomy._text import phrase
 
 N_BINS = 16
 """Bins of a histogram."""

@@ -17,9 +17,9 @@ from taxarbor.explain._margins import least_margins, measure_margins
 from taxarbor.sources import open_source
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._new_rows import add_means, expand
-from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._phrases import phrase
+from taxarbor.taxonomy._reasons import find_booleans
 from taxarbor.taxonomy._taxonomy import taxonomy_of
-from taxarbor.taxonomy._text import phrase
 from taxarbor.tree import LinearRule, Tree
 
 MAX_SHIFT = 1e-3
@@ -131,7 +131,7 @@ def has_rules(tree: Tree) -> bool:
 
 
 def add_what_is_missing(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
-    """Add means, two-valued features and nearest-mean rules, where there are none."""
+    """Add means, booleans and nearest-mean rules, where there are none."""
     tree = taxonomy.tree
     if taxonomy.means is None:
         taxonomy = add_means(taxonomy, table.data, tree.labels)
@@ -141,17 +141,16 @@ def add_what_is_missing(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
         families = [list(tree.children(node)) for node in range(tree.n_nodes)]
         rules = [LinearRule.nearest(means[family]) if family else None for family in families]
         taxonomy = replace(taxonomy, tree=replace(tree, rules=tuple(rules)))
-    # Where values are missing, the rows do not say which features have two values.
-    if taxonomy.two_values is None and taxonomy.encoding is None and table.rows is not None:
-        taxonomy = replace(taxonomy, two_values=find_two_values(table.rows))
+    # Where values are missing, the rows do not say which features are booleans.
+    if taxonomy.is_boolean is None and taxonomy.encoding is None and table.rows is not None:
+        taxonomy = replace(taxonomy, is_boolean=find_booleans(table.rows))
     return taxonomy
 
 
 def name_nodes(taxonomy: Taxonomy) -> tuple[str, ...]:
     """Return a short name of each node: the features that lead there from its parent."""
     names = ["all rows"]
-    for node in range(1, taxonomy.tree.n_nodes):
-        reasons = taxonomy.reasons(node, N_NAMED)
+    for node, reasons in enumerate(list_reasons(taxonomy, N_NAMED)[1:], start=1):
         named = [r for r in reasons if not r.share < MIN_RELATIVE_SHARE * reasons[0].share]
         words = [phrase(reason, NAME_LENGTH) for reason in named]
         names.append(", ".join(words) or f"node {node}")
@@ -182,6 +181,5 @@ def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary) -> None:
         raise InputError(
             "X does not hold the rows that the tree was grown on, in the same order: the mean "
             f"of {name} was {before}, and is {now} now. If the rows were scaled for the fit, "
-            "pass the scaled rows, pipeline[:-1].transform(X), or the tree in the units of X, "
-            "as taxonomy.unscale(scaler.mean_, scaler.scale_) returns it"
+            "pass the scaled rows, pipeline[:-1].transform(X)"
         )

@@ -17,8 +17,8 @@ from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
 from taxarbor.explain._margins import Margins, find_steps
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._new_rows import expand
+from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of, known_mean, missing_shares
-from taxarbor.taxonomy._text import phrase
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,6 @@ from taxarbor.metrics._classes import NO_LABEL, encode_labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._reasons import are_zero_and_one, category_of
 
 BLOCK_SIZE = 1 << 20
 """Numbers held at once."""
@@ -109,8 +108,7 @@ def blocks(n_rows: int, width: float) -> Iterator[slice]:
 
 def is_boolean(taxonomy: Taxonomy, feature: int) -> bool:
     """Say whether a feature is known to hold 0 and 1 only."""
-    values = taxonomy.two_values
-    return values is not None and bool(are_zero_and_one(values[feature]))
+    return taxonomy.is_boolean is not None and bool(taxonomy.is_boolean[feature])
 
 
 # Names and classes

@@ -189,7 +189,7 @@ def find_rules(
                 is_known[choice.columns] = True
                 inner = [child for child in tree.children(node) if tree.children(child)]
                 waiting += [(child, is_known) for child in inner]
-    frozen, labels = _remove_small(tree.freeze(order=False), X, min_leaf_size, run.width)
+    frozen, labels = _remove_small(tree.freeze(with_rows=False), X, min_leaf_size, run.width)
     notes = [clusters.tree.note(leaf) for leaf in clusters.tree.leaves]
     is_whole = frozen.n_leaves == clusters.tree.n_leaves  # or no note says why leaves are lost
     matched = match_notes(labels, clusters.labels, notes) if is_whole else {}
@@ -205,7 +205,7 @@ def _merge_branches(binary: TreeBuilder, branching: int) -> TreeBuilder:
     sizes = np.array([binary.size(node) for node in range(binary.n_nodes)])
     tree, node_of = build_tree(merger.splits, 0, sizes)
     for node in merger.splits:
-        tree.record(node_of[node], **binary.recorded(node))
+        tree.record(node_of[node], *binary.recorded(node))
     return tree
 
 

@@ -19,7 +19,6 @@ from taxarbor.sources import open_source
 from taxarbor.stability._compare import Refits, compare_nodes, measure_curve
 from taxarbor.tables._validation import check_count, check_jobs, check_new_rows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import encode
 from taxarbor.taxonomy._probabilities import calibrate
 from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.taxonomy._taxonomy import taxonomy_of
@@ -103,11 +102,7 @@ def assess(
     labels = [refit.predict(refits.data).astype(np.int32) for refit in refits.models]
     with one_blas_thread():
         stability = compare_nodes(refits, labels, measure_curve(refits, reference))
-    encoded = taxonomy = refits.taxonomy
-    if taxonomy.encoding is not None:
-        encoded = encode(taxonomy, taxonomy.encoding)
-    temperature = calibrate(encoded, refits.data, labels).temperature
-    return replace(taxonomy, temperature=temperature, stability=stability)
+    return replace(calibrate(refits.taxonomy, X, labels), stability=stability)
 
 
 def measure_cuts(model: Any, X: TableLike, embedding: TableLike) -> Curve:

@@ -189,18 +189,11 @@ class Encoding:
         return np.array([value for column in self.columns for value in column.fills])
 
     @property
-    def two_values(self) -> Array:
-        """The two values of each feature that has no others; NaN for all other features."""
-        pairs = np.full((self.n_features, 2), np.nan)
-        if self.unit_length:  # of which the lengths of rows make others
-            return pairs
-        first = 0
-        for one in self.columns:
-            pairs[first : first + one.n_features] = 0.0, 1.0
-            if not one.categories:
-                pairs[first] = one.values or (np.nan, np.nan)
-            first += one.n_features
-        return pairs
+    def is_boolean(self) -> NDArray[np.bool_]:
+        """Which features hold 0 and 1 only."""
+        of_columns = [bool(one.categories) or one.values == (0.0, 1.0) for one in self.columns]
+        # The lengths of rows make other values of them.
+        return np.array(of_columns, dtype=bool)[self.owner] & (not self.unit_length)
 
     def expand(self, X: Any, dtype: Any = np.float64) -> FeatureRows:
         """Return the rows of a table as features in the user's units."""

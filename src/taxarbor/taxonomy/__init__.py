@@ -1,6 +1,6 @@
 """The result of a fit: a tree with its words, its routing of new rows and its file format."""
 
-from taxarbor.taxonomy._reasons import Reason
+from taxarbor.taxonomy._phrases import Reason
 from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.taxonomy._taxonomy import Taxonomy
 

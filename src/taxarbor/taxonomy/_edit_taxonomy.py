@@ -1,4 +1,4 @@
-"""Taxonomies made from another: coarser, with other rows, in other units, rounded."""
+"""Taxonomies made from another: coarser, with other rows, in the units of a table."""
 
 import os
 from collections.abc import Sequence
@@ -7,25 +7,19 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
-from taxarbor._number_text import round_between
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
 from taxarbor.tables._encoding import Encoding
 from taxarbor.tables._validation import check_weights, count_repeats
 from taxarbor.taxonomy._new_rows import add_means, expand, route, share_missing
-from taxarbor.taxonomy._reasons import find_two_values
+from taxarbor.taxonomy._reasons import find_booleans
 from taxarbor.tree import Tree, _edit_tree
-from taxarbor.tree._edit_tree import leaves_below
 from taxarbor.tree._rule import (
     LinearRule,
-    dividing_feature,
-    threshold_of,
     unscale_rule,
-    with_threshold,
 )
 
 if TYPE_CHECKING:
@@ -100,9 +94,9 @@ def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) 
         new = replace(
             new, missing=share_missing(new.tree, expanded.missing, new.tree.labels, repeats)
         )
-    if new.two_values is not None:
+    if new.is_boolean is not None:
         return new
-    return replace(new, two_values=find_two_values(as_rows(expanded.data)))
+    return replace(new, is_boolean=find_booleans(as_rows(expanded.data)))
 
 
 def _require_all(sizes: NDArray[Any], problem: str, remedy: str) -> None:
@@ -113,45 +107,25 @@ def _require_all(sizes: NDArray[Any], problem: str, remedy: str) -> None:
         raise InputError(f"{problem} {clusters}: {remedy}, or prune the taxonomy")
 
 
-def unscale(
-    taxonomy: "Taxonomy", mean: ArrayLike | None, scale: ArrayLike | None
-) -> "Taxonomy":
-    """Return the tree of rows that were not scaled; see :meth:`Taxonomy.unscale`."""
-    if taxonomy.encoding is not None:
-        raise InputError(
-            "the tree is in the units of the table that it was grown on, and takes its "
-            "rows as they are: what was scaled for the fit is undone already"
-        )
-    shift, factor = _as_scaling(taxonomy, mean, scale)
-    means, values = taxonomy.means, taxonomy.two_values
-    if means is not None:
-        means = (means * factor + shift).astype(means.dtype)
-    rules = tuple(rule and unscale_rule(rule, shift, factor) for rule in taxonomy.tree.rules)
-    if values is not None:
-        values = values * factor[:, None] + shift[:, None]
-    return replace(
-        taxonomy,
-        tree=replace(taxonomy.tree, rules=rules),
-        means=means,
-        two_values=values,
-        noise_model=taxonomy.noise_model and taxonomy.noise_model.unscale(shift, factor),
-    )
-
-
 def decode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
-    """Return a taxonomy of encoded rows as one that takes rows of the table."""
-    if encoding.is_sparse:  # the user's units may need more digits
-        rules = tuple(rule and _in_double(rule) for rule in taxonomy.tree.rules)
-        means = None if taxonomy.means is None else taxonomy.means.astype(np.float64)
-        taxonomy = replace(taxonomy, tree=replace(taxonomy.tree, rules=rules), means=means)
-    taxonomy = unscale(taxonomy, encoding.shift, encoding.scale)
-    names = encoding.feature_names if encoding.names_features else taxonomy.feature_names
+    """Return a taxonomy of encoded rows, without statistics, as one that takes a table's."""
+    tree = taxonomy.tree
+    rules = [rule and _decode_rule(rule, encoding) for rule in tree.rules]
+    names = encoding.feature_names if encoding.names_features else tree.feature_names
     return replace(
         taxonomy,
-        tree=replace(taxonomy.tree, feature_names=names),
+        tree=replace(tree, rules=tuple(rules), feature_names=names),
         encoding=encoding,
-        two_values=encoding.two_values,
+        is_boolean=encoding.is_boolean,
     )
+
+
+def _decode_rule(rule: LinearRule, encoding: Encoding) -> LinearRule:
+    if encoding.is_sparse:  # the user's units may need more digits
+        parts = rule.weights, rule.center, rule.offsets
+        weights, center, offsets = (part.astype(np.float64) for part in parts)
+        rule = LinearRule(weights, center, offsets, rule.targets)
+    return unscale_rule(rule, encoding.shift, encoding.scale)
 
 
 def name_columns(taxonomy: "Taxonomy", names: Sequence[str]) -> "Taxonomy":
@@ -161,111 +135,3 @@ def name_columns(taxonomy: "Taxonomy", names: Sequence[str]) -> "Taxonomy":
     encoding = taxonomy.encoding.name_columns(names)
     tree = replace(taxonomy.tree, feature_names=encoding.feature_names)
     return replace(taxonomy, tree=tree, encoding=encoding)
-
-
-def encode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
-    """Return a taxonomy of rows of a table as one that takes encoded rows."""
-    bare = replace(taxonomy, encoding=None, missing=None)
-    return unscale(bare, -encoding.shift / encoding.scale, 1.0 / encoding.scale)
-
-
-def _in_double(rule: LinearRule) -> LinearRule:
-    parts = rule.weights, rule.center, rule.offsets
-    weights, center, offsets = (part.astype(np.float64) for part in parts)
-    return LinearRule(weights, center, offsets, rule.targets)
-
-
-def _as_scaling(
-    taxonomy: "Taxonomy", mean: ArrayLike | None, scale: ArrayLike | None
-) -> tuple[Array, Array]:
-    """Return both as arrays, 0 and 1 where there are none, or raise ValueError."""
-    shapes = [np.shape(values) for values in (mean, scale) if values is not None]
-    tree = taxonomy.tree
-    scaled = tree.rules[tree.root], taxonomy.means, taxonomy.two_values
-    if any(part is not None for part in scaled):
-        shapes = [(taxonomy.n_features,)]
-    expected = shapes[0] if shapes else (0,)
-    shift, factor = (
-        np.full(expected, usual) if values is None else np.asarray(values, dtype=np.float64)
-        for values, usual in ((mean, 0.0), (scale, 1.0))
-    )
-    if shift.shape != expected or factor.shape != expected or shift.ndim != 1:
-        raise InputError(
-            f"mean and scale must have shape {expected}, one number per feature, or be None, "
-            f"got {shift.shape} and {factor.shape}"
-        )
-    if not (np.isfinite(shift).all() and np.isfinite(factor).all() and (factor > 0.0).all()):
-        raise InputError("mean and scale must be finite, and every scale positive")
-    return shift, factor
-
-
-def round_thresholds(
-    taxonomy: "Taxonomy", X: Any, labels: NDArray[np.integer] | None = None
-) -> "Taxonomy":
-    """Return the tree with thresholds of few digits, where one feature divides a node in two.
-
-    The rows at hand stay on their sides. Booleans, features of 0 and 1, have no threshold in
-    words, and keep theirs.
-
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        A tree with rules.
-    X : array or CSR matrix of shape (n_rows, n_features)
-        Rows in the units of the tree.
-    labels : int array of shape (n_rows,), optional
-        The position of each row's leaf among the leaves, -1 for rows in none; those of the
-        tree by default.
-    """
-    leaf_of = taxonomy.tree.labels if labels is None else labels
-    matrix: Any = X
-    columns = matrix.tocsc() if sparse.issparse(X) else np.asarray(X)
-    first, last = leaves_below(taxonomy.tree)
-    rules = list(taxonomy.tree.rules)
-    for node, rule in enumerate(taxonomy.tree.rules):
-        feature = None if rule is None else dividing_feature(rule)
-        if (
-            rule is None
-            or feature is None
-            or (taxonomy.is_boolean is not None and taxonomy.is_boolean[feature])
-        ):
-            continue
-        rows = np.flatnonzero((leaf_of >= first[node]) & (leaf_of < last[node]))
-        values = _column(columns, feature, rows).astype(rule.dtype)
-        is_second = leaf_of[rows] >= first[taxonomy.tree.children(node)[1]]
-        rules[node] = _rounded(rule, feature, values, is_second)
-    return replace(taxonomy, tree=replace(taxonomy.tree, rules=tuple(rules)))
-
-
-def _column(X: Any, feature: int, rows: IndexArray) -> Array:
-    """Return the values of a feature for some rows of an array or a CSC matrix."""
-    if isinstance(X, np.ndarray):
-        return np.asarray(X[rows, feature])
-    values = np.zeros(X.shape[0], dtype=X.dtype)
-    stored = slice(*X.indptr[[feature, feature + 1]])
-    values[X.indices[stored]] = X.data[stored]
-    return np.asarray(values[rows])
-
-
-def _rounded(
-    rule: LinearRule, feature: int, values: Array, is_second: NDArray[np.bool_]
-) -> LinearRule:
-    """Return the rule with a threshold of few digits between the values of its children."""
-    threshold, weights = threshold_of(rule, feature), rule.weights[:, feature]
-    is_low = bool(weights[0] < weights[1])  # whether the first child has the low values
-    is_high = values > threshold if is_low else values >= threshold
-    by_labels = is_second == is_low
-    # Rows next to the boundary may be elsewhere by rounding; others by a bound on sizes alone.
-    far = np.abs(values[by_labels != is_high] - threshold).max(initial=0.0)
-    reach = np.abs(rule.offsets).sum() / np.abs(weights[0] - weights[1])
-    unit = float(np.abs(threshold) + np.abs(rule.center[feature]) + reach)
-    if far <= 16.0 * np.finfo(rule.dtype).eps * unit:
-        is_high = by_labels
-    low = values[~is_high].max(initial=-np.inf)
-    high = values[is_high].min(initial=np.inf)
-    if not -np.inf < low < high < np.inf:
-        return with_threshold(rule, feature, float(threshold))
-    few = rule.dtype.type(round_between(float(threshold), float(low), float(high)))
-    if not low < few < high:  # next to each other: the first child takes ties
-        few = low if is_low else high
-    return with_threshold(rule, feature, float(few))

@@ -14,10 +14,8 @@ array is allocated, and a damaged file raises FileFormatError.
 import json
 import math
 import os
-import struct
-import tokenize
 import zipfile
-import zlib
+from dataclasses import asdict
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
@@ -42,18 +40,12 @@ MAX_RATIO = 1032
 """Bytes that a byte of a deflated stream may stand for, at most."""
 MAX_MESSAGE = 300
 """Characters that are quoted of what is wrong with a file."""
-_TREE = ("start", "stop", "parents", "birth", "score", "objective")
+_TREE = ("parents", "sizes", "score", "objective")
 _OPTIONAL_TREE = ("order", "noise", "totals")
-_STATISTICS = ("means", "two_values", "missing")
+_STATISTICS = ("means", "is_boolean", "missing")
 _SCORES = ("weights", "offsets", "targets")
 _NOISE = ("centers", "units", "limit", "scale")
-_STABILITY = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "rows", "curve")
-# What the standard library and NumPy raise on bytes that are no sound archive.
-_DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, LookupError),
-    *(TypeError, AttributeError, OverflowError, RuntimeError, OSError, MemoryError),
-    tokenize.TokenError,
-)
+_STABILITY = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "rows")
 
 
 def save(taxonomy: "Taxonomy", path: str | os.PathLike[str]) -> None:
@@ -67,23 +59,36 @@ def load(path: str | os.PathLike[str], kind: "type[Taxonomy]") -> "Taxonomy":
     with open(path, "rb") as file:
         try:
             return kind(**unpack(_read_archive(file)))
-        except FileFormatError as error:
+        except Exception as error:  # damaged bytes raise errors of all kinds
             message = printable(str(error))[:MAX_MESSAGE]
-            raise FileFormatError(f"cannot load {os.fspath(path)!r}: {message}") from error
-        except _DAMAGE as error:
-            message = printable(str(error))[:MAX_MESSAGE]
-            message = f"the file is damaged or incomplete ({message})"
+            if not isinstance(error, FileFormatError):
+                message = f"the file is damaged or incomplete ({message})"
             raise FileFormatError(f"cannot load {os.fspath(path)!r}: {message}") from error
 
 
 def pack(taxonomy: "Taxonomy") -> dict[str, NDArray[Any]]:
     """Return the taxonomy as plain arrays, none of them of objects; ``meta`` is JSON."""
     tree, stability, noise_model = taxonomy.tree, taxonomy.stability, taxonomy.noise_model
+    arrays: dict[str, ArrayLike | None] = {
+        **{name: getattr(tree, name) for name in (*_TREE, *_OPTIONAL_TREE)},
+        **{name: getattr(taxonomy, name) for name in _STATISTICS},
+        "row_weights": tree.weights,
+        **{f"noise_{name}": getattr(noise_model, name, None) for name in _NOISE},
+        **{f"stability_{name}": getattr(stability, name, None) for name in _STABILITY},
+        "stability_curve": None if stability is None else np.stack(stability.curve),
+    }
+    if rules := [rule for rule in tree.rules if rule is not None]:
+        for name in _SCORES:
+            arrays[name] = np.concatenate([getattr(rule, name) for rule in rules])
+        arrays["rule_nodes"] = np.flatnonzero([rule is not None for rule in tree.rules])
+        arrays["centers"] = np.stack([rule.center for rule in rules])
+    known = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
     meta = {
         "format": FORMAT,
         "version": VERSION,
+        "arrays": sorted(known),
         "notes": tree.notes,
-        "info": [encode_info(info) for info in tree.info],
+        "info": [info and asdict(info) for info in tree.info],
         "feature_names": tree.feature_names,
         "n_noise": tree.n_noise,
         "encoding": None if taxonomy.encoding is None else taxonomy.encoding.to_dict(),
@@ -91,24 +96,7 @@ def pack(taxonomy: "Taxonomy") -> dict[str, NDArray[Any]]:
         "temperature": taxonomy.temperature,
         "made_by": taxonomy.made_by,
     }
-    arrays: dict[str, ArrayLike | None] = {
-        **{name: getattr(tree, name) for name in (*_TREE, *_OPTIONAL_TREE)},
-        **{name: getattr(taxonomy, name) for name in _STATISTICS},
-        "row_weights": tree.weights,
-        **{f"noise_{name}": getattr(noise_model, name, None) for name in _NOISE},
-    }
-    if rules := [rule for rule in tree.rules if rule is not None]:
-        for name in _SCORES:
-            arrays[name] = np.concatenate([getattr(rule, name) for rule in rules])
-        arrays["rule_nodes"] = np.flatnonzero([rule is not None for rule in tree.rules])
-        arrays["centers"] = np.stack([rule.center for rule in rules])
-    if stability is not None:
-        arrays |= {f"stability_{name}": getattr(stability, name) for name in _STABILITY}
-        arrays["stability_curve"] = np.stack(stability.curve)
-    known = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
-    text = json.dumps(meta | {"arrays": sorted(known)}, allow_nan=False)
-    plain = {n: a.astype(np.int64) if a.dtype.kind == "i" else a for n, a in known.items()}
-    return {"meta": np.array(text)} | plain
+    return {"meta": np.array(json.dumps(meta))} | known
 
 
 def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -116,29 +104,31 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     meta = _read_meta(arrays.get("meta"))
     if sorted(arrays.keys() - {"meta"}) != meta["arrays"]:
         raise FileFormatError(f"the arrays must be {meta['arrays']}, got {sorted(arrays)}")
-    names, encoding = meta["feature_names"], meta["encoding"]
-    fields: dict[str, Any] = {"order": None} | {name: arrays[name] for name in _TREE}
+    parts: dict[str, Any] = {name: arrays.get(name) for name in _STATISTICS}
+    parts |= {name: meta[name] for name in ("temperature", "made_by")}
+    fields: dict[str, Any] = {name: arrays[name] for name in _TREE}
     fields |= {name: arrays[name] for name in _OPTIONAL_TREE if name in arrays}
-    tree = Tree(
+    parts["tree"] = Tree(
         **fields,
         rules=_unstack(arrays),
         weights=arrays.get("row_weights"),
         n_noise=meta["n_noise"],
-        info=tuple(decode_info(values) for values in meta["info"]),
-        notes=tuple(meta["notes"]),
-        feature_names=None if names is None else tuple(names),
+        info=tuple(map(_read_info, meta["info"])),
+        notes=meta["notes"],
+        feature_names=meta["feature_names"],
     )
-    parts: dict[str, Any] = {name: arrays.get(name) for name in _STATISTICS}
-    if encoding is not None:
-        parts["encoding"] = Encoding.from_dict(encoding)
+    if meta["encoding"] is not None:
+        parts["encoding"] = Encoding.from_dict(meta["encoding"])
     if "noise_centers" in arrays:
-        centers, units, limit = (arrays[f"noise_{part}"] for part in _NOISE[:-1])
+        centers, units, limit = (arrays[f"noise_{name}"] for name in _NOISE[:-1])
         scale = arrays.get("noise_scale")
         parts["noise_model"] = NoiseModel(centers, units, float(limit), scale)
     if meta["n_refits"] is not None:
-        parts["stability"] = _unpack_stability(arrays, meta["n_refits"])
-    rest = {name: meta[name] for name in ("temperature", "made_by")}
-    return {"tree": tree, **parts, **rest}
+        known: dict[str, Any] = {name: arrays[f"stability_{name}"] for name in _STABILITY}
+        numbers, *shares = arrays["stability_curve"]
+        curve = Curve(numbers.astype(np.intp), *shares)
+        parts["stability"] = Stability(meta["n_refits"], **known, curve=curve)
+    return parts
 
 
 def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
@@ -146,7 +136,6 @@ def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
     if text is None or text.dtype.kind != "U":
         raise FileFormatError("this is not a taxarbor file")
     meta = json.loads(str(text))
-    json.dumps(meta, allow_nan=False)  # what cannot be written again is refused
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise FileFormatError("this is not a taxarbor file")
     if (version := meta.get("version")) != VERSION:
@@ -157,24 +146,12 @@ def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
     return meta
 
 
-def _unpack_stability(arrays: dict[str, NDArray[Any]], n_refits: int) -> Stability:
-    recovered, separated, rule, left_out, rows, curve = (
-        arrays[f"stability_{name}"] for name in _STABILITY
-    )
-    numbers, stability, reference = curve
-    return Stability(
-        n_refits=n_refits,
-        n_recovered=_as_counts(recovered),
-        n_separated=_as_counts(separated),
-        n_rule_recovered=_as_counts(rule),
-        left_out=left_out.astype(np.float64),
-        rows=rows.astype(np.float64),
-        curve=Curve(numbers.astype(np.intp), stability.copy(), reference.copy()),
-    )
-
-
-def _as_counts(array: NDArray[Any]) -> NDArray[np.intp]:
-    return array.astype(np.intp, casting="same_kind")
+def _read_info(values: dict[str, Any] | None) -> SolveInfo | None:
+    if values is None:
+        return None
+    trace = tuple(map(float, values["trace"]))
+    n_iter, n_passes = int(values["n_iter"]), float(values["n_passes"])
+    return SolveInfo(Status(values["status"]), n_iter, n_passes, trace)
 
 
 def _unstack(arrays: dict[str, NDArray[Any]]) -> tuple[LinearRule | None, ...]:
@@ -239,38 +216,3 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any
         array: NDArray[Any] = npy.read_array(member, allow_pickle=False)
         member.read()  # to the end, where the checksum is compared
     return array
-
-
-def encode_info(info: SolveInfo | None) -> dict[str, Any] | None:
-    """Return the values of a SolveInfo for JSON."""
-    if info is None:
-        return None
-    return {
-        "status": str(info.status),
-        "n_iter": int(info.n_iter),
-        "n_passes": encode_float(info.n_passes),
-        "trace": [encode_float(value) for value in info.trace],
-    }
-
-
-def decode_info(values: dict[str, Any] | None) -> SolveInfo | None:
-    """Return the SolveInfo that :func:`encode_info` took apart."""
-    if values is None:
-        return None
-    return SolveInfo(
-        status=Status(values["status"]),
-        n_iter=int(values["n_iter"]),
-        n_passes=_decode_float(values["n_passes"]),
-        trace=tuple(_decode_float(value) for value in values["trace"]),
-    )
-
-
-def encode_float(value: float) -> float | str | None:
-    """Return a float for JSON: NaN is null, infinities are "inf" and "-inf"."""
-    if math.isnan(value):
-        return None
-    return float(value) if math.isfinite(value) else str(float(value))
-
-
-def _decode_float(value: float | str | None) -> float:
-    return math.nan if value is None else float(value)

@@ -15,8 +15,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.rows._structure import all_finite, check_structure
 from taxarbor.sources import open_source
 from taxarbor.tables._encoding import FeatureRows, find_empty_rows, impute
-from taxarbor.tree._edit_tree import sum_below
-from taxarbor.tree._route_rows import node_means, place_rows, refused_value
+from taxarbor.tree._route_rows import node_means, place_rows, refuse_values
 
 if TYPE_CHECKING:
     from taxarbor.taxonomy._taxonomy import Taxonomy
@@ -62,12 +61,6 @@ def fills_of(taxonomy: "Taxonomy") -> Array | None:
     return fills
 
 
-def check_columns(X: Any, names: Sequence[str] | None) -> None:
-    """Raise InputError if a frame's columns are not the features the tree was grown on."""
-    if (frame := wrap_frame(X)) is not None:
-        check_names([str(name) for name in frame.columns], names)
-
-
 def check_matrix(taxonomy: "Taxonomy", names: Sequence[str] | None) -> None:
     """Raise InputError if the columns of a matrix, as of AnnData, have other names.
 
@@ -104,19 +97,13 @@ def expand(X: ArrayLike | FeatureRows, taxonomy: "Taxonomy") -> FeatureRows:
 
     Raises InputError where values are refused.
     """
-    rows = read_rows(X, taxonomy)
+    rows, fill = read_rows(X, taxonomy), fills_of(taxonomy)
     data: Any = rows.data
     cells = data.data if sparse.issparse(rows.data) else data
     if rows.missing is not None or all_finite(cells):
         return rows
-    fill = fills_of(taxonomy)
-    wrong = ~np.isfinite(cells) if fill is None else np.isinf(cells)
-    if fill is None or wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
-        row = first // data.shape[1]
-        if sparse.issparse(rows.data):
-            row = int(np.searchsorted(data.indptr[1:], first, "right"))
-        raise refused_value(taxonomy.tree, data, row, allow_nan=fill is not None)
+    refuse_values(taxonomy.tree, data, allow_nan=fill is not None)
+    assert fill is not None
     return impute(data.copy(), fill)
 
 
@@ -137,7 +124,8 @@ def read_rows(X: ArrayLike | FeatureRows, taxonomy: "Taxonomy") -> FeatureRows:
     if taxonomy.encoding is not None:
         return taxonomy.encoding.expand(X, dtype)
     X = as_frame(X)
-    check_columns(X, taxonomy.feature_names)
+    if (frame := wrap_frame(X)) is not None:
+        check_names([str(name) for name in frame.columns], taxonomy.feature_names)
     width = taxonomy.n_features
     data: Any = X if sparse.issparse(X) else np.asarray(as_numeric(X))
     if data.ndim != 2:
@@ -195,13 +183,4 @@ def share_missing(
     """
     if gaps is None:
         return None
-    weights = np.ones(len(labels)) if counts is None else counts.astype(np.float64)
-    is_placed, n_leaves = labels >= 0, tree.n_leaves
-    cells = weights[is_placed], (labels[is_placed], np.flatnonzero(is_placed))
-    indicator = sparse.csr_array(cells, shape=(n_leaves, len(labels)))
-    missing = indicator @ sparse.csr_array(gaps, dtype=np.float64)
-    sizes = np.bincount(labels[is_placed], weights[is_placed], minlength=n_leaves)
-    both = np.column_stack([missing.toarray(), sizes])
-    sums = sum_below(both, tree.leaves, tree.parents)
-    shares: Array = np.clip(sums[:, :-1] / np.maximum(sums[:, -1:], 1e-300), 0.0, 1.0)
-    return shares
+    return node_means(tree, sparse.csr_array(gaps, dtype=np.float64), labels, counts)

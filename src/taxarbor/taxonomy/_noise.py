@@ -57,26 +57,19 @@ class NoiseModel:
 
     def __post_init__(self) -> None:
         for name in ("centers", "units", "scale"):
-            given = getattr(self, name)
-            if given is not None:
-                array = np.array(given, dtype=np.float64)
-                if not np.isfinite(array).all():
-                    raise ValueError(f"{name} of a NoiseModel must be finite")
-                set_frozen(self, **{name: array})
-        shape, width = self.centers.shape, self.centers.shape[-1:]
+            if (given := getattr(self, name)) is not None:
+                set_frozen(self, **{name: np.array(given, dtype=np.float64)})
+        shape, scale = self.centers.shape, self.scale
         is_whole = len(shape) == 2 and self.units.shape == shape[:1] and shape[0] > 0
-        if not is_whole or (self.scale is not None and self.scale.shape != width):
+        if not is_whole or (scale is not None and scale.shape != shape[1:]):
             raise ValueError("centers, units and scale of a NoiseModel do not fit together")
-        if not (self.units > 0.0).all() or not self.limit > 0.0:
-            raise ValueError("units and limit of a NoiseModel must be positive")
-        # Of smaller numbers, the inverse is infinite.
-        if self.scale is not None and not (self.scale >= np.finfo(np.float64).tiny).all():
-            raise ValueError("the scale of a NoiseModel must be positive and not subnormal")
-
-    def unscale(self, shift: Array, factor: Array) -> "NoiseModel":
-        """Return the same for rows that are to be shifted and divided first."""
-        scale = factor if self.scale is None else self.scale * factor
-        return replace(self, centers=self.centers * factor + shift, scale=scale)
+        least = np.finfo(np.float64).tiny  # the inverse of smaller numbers is infinite
+        for values in (self.units, self.limit, 1.0 if scale is None else scale):
+            if not np.all(np.asarray(values) >= least):
+                raise ValueError("units, limit and scale of a NoiseModel must be positive")
+        parts = (self.centers, self.units, 1.0 if scale is None else scale)
+        if not all(np.isfinite(part).all() for part in parts):
+            raise ValueError("centers, units and scale of a NoiseModel must be finite")
 
     def score_rows(
         self, X: Any, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
@@ -149,24 +142,12 @@ def fit_noise_model(
     scale: Array | None = None,
     noise: float = 0.0,
 ) -> OutlierScorer:
-    """Return how far the rows of a tree usually are from the means of its leaves.
+    """Return how far the rows of a sample usually are from the means of their leaves.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        A tree with means.
-    X : array or CSR matrix of shape (n_rows, n_features)
-        The rows of a sample, without missing values.
-    labels : int array of shape (n_rows,)
-        The position of each row's leaf.
-    counts : int array of shape (n_rows,), optional
-        How often each row counts; rows of none are scored, but say nothing of what is usual.
-    counts_for_noise : int array of shape (n_rows,), optional
-        How often each row counts in the share of noise: outliers do there.
-    scale : array of shape (n_features,), optional
-        What differences are divided by.
-    noise : float
-        Share of the rows that are beyond the limit; duplicates all are or none is.
+    The rows have no missing values; ``labels`` are the positions of their leaves, ``counts``
+    how often each counts, and ``counts_for_noise`` the same in the share of noise, where
+    outliers count, too. Differences are divided by ``scale``. The share ``noise`` of the rows
+    is beyond the limit; duplicates all are or none is.
     """
     assert taxonomy.means is not None
     weights = np.ones(len(labels)) if counts is None else counts.astype(np.float64)

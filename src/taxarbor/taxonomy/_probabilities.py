@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy._new_rows import expand, send
 from taxarbor.tree import Tree
-from taxarbor.tree._edit_tree import sum_below
 from taxarbor.tree._rule import best_scores
 
 if TYPE_CHECKING:
@@ -71,33 +69,13 @@ def predict_proba(taxonomy: "Taxonomy", X: ArrayLike, *, n_threads: int = 1) -> 
     return result
 
 
-def sum_by_node(taxonomy: "Taxonomy", P: ArrayLike) -> Array:
-    """Add up the leaves of each node; see :meth:`Taxonomy.node_proba`."""
-    given = np.asarray(P, dtype=np.float64)
-    tree = taxonomy.tree
-    if given.ndim != 2 or given.shape[1] != tree.n_leaves:
-        raise InputError(
-            f"P must have a column for each of {tree.n_leaves} leaves, as predict_proba "
-            f"returns it, got shape {given.shape}"
-        )
-    return np.ascontiguousarray(sum_below(given.T, tree.leaves, tree.parents).T)
-
-
 def calibrate(taxonomy: "Taxonomy", X: ArrayLike, refits: Iterable[IndexArray]) -> "Taxonomy":
-    """Return the tree with the temperature at which rows are as sure as refits say.
+    """Return the taxonomy with the temperature at which rows are as sure as refits say.
 
     The mean of the rows' highest probabilities will be the share of rows that stayed in their
-    cluster when the method was fitted again, as far as one temperature can do that.
-
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        A tree that can place rows.
-    X : array or CSR matrix of shape (n_rows, n_features)
-        The rows that were fitted.
-    refits : int arrays of shape (n_rows,)
-        Where each refit, to a half of the rows, puts all of them. (It has seen half of them,
-        which makes it agree more, and half of the data, which makes it agree less.)
+    cluster when the method was fitted again, as far as one temperature can do that. ``refits``
+    are the labels that each refit, to a half of the rows X, gives all of them. (It has seen
+    half of them, which makes it agree more, and half of the data, which makes it agree less.)
     """
     labels = send(taxonomy, X)
     shares = [find_staying(labels, others).mean() for others in refits]

@@ -14,17 +14,16 @@ of them, so only the differences of their weights matter: they are seen from the
 without a value, in which every category has its share.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from math import nan
-from typing import TYPE_CHECKING, Any, NamedTuple, final
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import Rows
-from taxarbor.taxonomy._text import MOSTLY, phrase
+from taxarbor.taxonomy._phrases import MOSTLY, Reason
 from taxarbor.tree._rule import LinearRule, threshold_of
 
 if TYPE_CHECKING:
@@ -36,101 +35,118 @@ MATTERS = 0.05
 """Of the most that a category does, what another must do to be named beside it."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A feature that sends rows to a node rather than to its siblings.
-
-    The values of a category are features of one column, and make one reason.
-
-    Attributes
-    ----------
-    feature : int
-        Number of the feature; of those of a category, the one that does most.
-    name : str
-        Its name, ``x0``, ``x1``, ... where there are none; that of the column, of a category.
-    weight : float
-        Its weight for the node, less the mean over the node and its siblings; of a category,
-        less that of a row without a value.
-    share : float
-        Its part in the separation of the node's rows from their siblings', of which those
-        that are positive add up to 1. Negative if the others have to make up for it. NaN
-        where the means of the nodes are not known; then the largest weight comes first.
-    threshold : float or None
-        Where this feature alone divides the parent in two: exactly where the rule does, as
-        the shortest number that the dtype of the rule rounds to it. 0.5 where a category
-        alone does.
-    have : float or None
-        The share of the node's rows that have it, for a feature of yes and no, or one of the
-        ``categories``; of the rows with a value, None if there are none.
-    categories : tuple of str
-        Of a category, those that lead here, the most frequent first, or with a ``sign`` of -1
-        those that lead elsewhere, if these are fewer. () for numbers.
-    unknown : float
-        The share of the node's rows that have no value in this column.
-    takes_unknown : bool
-        Whether some have none and come here for it, where this column alone divides.
-    takes_threshold : bool
-        Whether rows at the threshold itself come here: the first child takes them.
-
-    Examples
-    --------
-    >>> from taxarbor import Taxarbor, load_animals
-    >>> animals = load_animals()
-    >>> X = animals.X / animals.X.max(axis=0)
-    >>> taxonomy = Taxarbor(6, random_state=0).fit(X).taxonomy_
-    >>> first = taxonomy.rename_features(animals.feature_names).reasons(1)[0]
-    >>> str(first), first.sign, first.have
-    ('warm_blooded', 1, 1.0)
-    """
-
-    feature: int
-    name: str
-    weight: float
-    share: float
-    threshold: float | None = None
-    have: float | None = None
-    categories: tuple[str, ...] = ()
-    unknown: float = 0.0
-    takes_unknown: bool = False
-    takes_threshold: bool = False
-
-    @property
-    def sign(self) -> int:
-        """1 if larger values lead to the node, -1 if smaller ones do."""
-        return 1 if self.weight > 0.0 else -1
-
-    def __str__(self) -> str:
-        return phrase(self)
-
-
 def reasons(taxonomy: "Taxonomy", node: int, n_top: int | None) -> tuple[Reason, ...]:
     """Return the features that lead to a node; see :meth:`Taxonomy.reasons`."""
     parent = taxonomy.tree.parent(node)
-    decider = None if parent is None else taxonomy.tree.decided_by(parent)
-    rule = None if decider is None else taxonomy.tree.rules[decider]
-    if parent is None or rule is None:
-        return ()
-    # The child's weights less the mean over all children: the rest is common.
-    family = _family_of(taxonomy, parent)
-    own = _scores_below(taxonomy, node, family.begins)
-    contrast: Array = _mean(rule.weights[own], family.parts[own]) - family.mean_weights
-    # What the rounding of the mean leaves, column by column: they have units of their own.
-    contrast[np.abs(contrast) <= 1e-12 * family.largest_weights] = 0.0
+    return () if parent is None else next(_explain(taxonomy, parent, [node], n_top))
+
+
+def child_reasons(
+    taxonomy: "Taxonomy", parent: int, n_top: int | None
+) -> list[tuple[Reason, ...]]:
+    """Return the features that lead to each child of a node."""
+    return [*_explain(taxonomy, parent, taxonomy.tree.children(parent), n_top)]
+
+
+def list_reasons(taxonomy: "Taxonomy", n_top: int | None) -> list[tuple[Reason, ...]]:
+    """Return the features that lead to each node of a tree."""
+    found: list[tuple[Reason, ...]] = [()] * taxonomy.tree.n_nodes
+    for node in range(taxonomy.tree.n_nodes):
+        if children := taxonomy.tree.children(node):
+            found[children[0] : children[-1] + 1] = child_reasons(taxonomy, node, n_top)
+    return found
+
+
+class _Comparison(NamedTuple):
+    """A node beside its siblings: the contrast of weights, and means of known values.
+
+    The rule is given where one column alone divides the parent in two.
+    """
+
+    taxonomy: "Taxonomy"
+    node: int
+    contrast: Array
+    rule: LinearRule | None
+    here: Array | None
+    beside: Array | None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the node is the first child, which takes ties."""
+        tree = self.taxonomy.tree
+        return self.node == tree.children(tree.parents[self.node])[0]
+
+
+def _explain(
+    taxonomy: "Taxonomy", parent: int, nodes: Sequence[int], n_top: int | None
+) -> Iterator[tuple[Reason, ...]]:
+    """Yield the reasons of some children of a node."""
+    tree, decider = taxonomy.tree, taxonomy.tree.decided_by(parent)
+    rule = None if decider is None else tree.rules[decider]
+    if decider is None or rule is None:
+        yield from ((),) * len(nodes)
+        return
+    # Where the nodes begin that the scores lead to, and what each counts for in a mean.
+    frontier = np.array(tree.frontier(decider))
+    begins, parts = tree.start[frontier][rule.targets], np.ones(rule.n_scores)
+    if decider != parent or rule.n_scores > len(tree.children(parent)):
+        sizes = tree.node_weights[frontier]
+        # Nodes whose rows count for nothing are compared, too.
+        sizes = np.maximum(sizes, 1e-12 * (float(sizes.max()) or 1.0))
+        parts = (sizes / np.bincount(rule.targets))[rule.targets]
+
+    def select(node: int) -> slice:
+        """Return the scores that lead to a node or below it."""
+        return slice(*np.searchsorted(begins, [tree.start[node], tree.stop[node]]).tolist())
+
+    family, rests = select(parent), rest_means(taxonomy, parent)
+    mean = _mean(rule.weights[family], parts[family])
+    largest = np.abs(rule.weights[family]).max(axis=0).astype(np.float64)
+    is_pair = decider == parent and rule.n_scores == 2
+    for node in nodes:
+        own = select(node)
+        # The child's weights less the mean over all children: the rest is common.
+        contrast: Array = _mean(rule.weights[own], parts[own]) - mean
+        # What the rounding of the mean leaves, column by column: they have units of their own.
+        contrast[np.abs(contrast) <= 1e-12 * largest] = 0.0
+        gains = None
+        if rests is not None and taxonomy.means is not None:
+            rest = rests[node - tree.children(parent)[0]]
+            gains = contrast * (taxonomy.means[node].astype(np.float64) - rest)
+        features, shares, n_columns = _rank(taxonomy, contrast, gains, n_top)
+        comparison = _Comparison(
+            taxonomy,
+            node,
+            contrast,
+            rule if is_pair and n_columns == 1 else None,
+            known_mean(taxonomy, node),
+            None if taxonomy.encoding is None else known_mean(taxonomy, node, beside=True),
+        )
+        pairs = zip(features.tolist(), shares.tolist(), strict=True)
+        yield tuple(_describe(comparison, feature, share) for feature, share in pairs)
+
+
+def _mean(weights: Array, parts: Array) -> Array:
+    """Return the mean of lines by what each counts for; divided first, not to overflow."""
+    mean: Array = (weights.astype(np.float64) / (parts.sum() / parts)[:, None]).sum(axis=0)
+    return mean
+
+
+def _rank(
+    taxonomy: "Taxonomy", contrast: Array, gains: Array | None, n_top: int | None
+) -> tuple[IndexArray, Array, int]:
+    """Return the first features of the columns that do most, their shares, and how many."""
     used = np.flatnonzero(contrast)
     # Features of a category stand side by side, and are one.
-    columns = columns_of(taxonomy)[used]
-    first = np.flatnonzero(np.diff(columns, prepend=-1))
-    is_alone = decider == parent and rule.n_scores == 2 and len(first) == 1
-    rest = rest_mean(taxonomy, node)
-    if not len(used):
+    first = np.flatnonzero(np.diff(columns_of(taxonomy)[used], prepend=-1))
+    n_columns = len(first)
+    if not n_columns:
         shares = keys = np.zeros(0)
-    elif rest is None or taxonomy.means is None:
+    elif gains is None:
         keys = np.maximum.reduceat(np.abs(contrast[used]), first)
-        shares = np.full(len(first), nan)
+        shares = np.full(n_columns, nan)
     else:
-        gains = (contrast * (taxonomy.means[node].astype(np.float64) - rest))[used]
-        gains = np.add.reduceat(gains, first)
+        gains = np.add.reduceat(gains[used], first)
         # Divided by the sum of those that are positive, or, if none is, of all sizes.
         shares = gains / (gains[gains > 0.0].sum() or np.abs(gains).sum() or 1.0)
         # A share of many features is small, however large it is beside the others.
@@ -141,125 +157,121 @@ def reasons(taxonomy: "Taxonomy", node: int, n_top: int | None) -> tuple[Reason,
     # Among equals, the column that comes first.
     largest = np.argsort(-keys, kind="stable")
     largest = largest if n_top is None else largest[: max(n_top, 0)]
-    comparison = _Comparison(
-        taxonomy,
-        node,
-        rule,
-        contrast,
-        is_alone,
-        known_mean(taxonomy, node),
-        None if taxonomy.encoding is None else known_mean(taxonomy, node, beside=True),
+    return used[first[largest]], shares[largest], n_columns
+
+
+def _describe(one: _Comparison, feature: int, share: float) -> Reason:
+    """Return what a feature, or the category that it is of, does for a node."""
+    taxonomy, names = one.taxonomy, one.taxonomy.feature_names
+    unknown, fill = 0.0, nan
+    if taxonomy.encoding is not None:
+        place = int(taxonomy.encoding.owner[feature])
+        unknown = float(missing_shares(taxonomy, one.node)[place])
+        if (category := category_of(taxonomy, feature)) is not None:
+            return _describe_category(one, category, share, unknown)
+        column = taxonomy.encoding.columns[place]
+        if one.rule is None and _differs_by_gaps(one, feature, share):
+            rest = float(missing_shares(taxonomy, one.node, beside=True)[place])
+            return _describe_gaps(one, feature, column.label, share, (unknown, rest))
+        fill = column.fill[0]
+    weight, have, threshold, takes_unknown = float(one.contrast[feature]), None, None, False
+    is_boolean = taxonomy.is_boolean is not None and taxonomy.is_boolean[feature]
+    if one.here is not None and is_boolean:
+        have = _share(one.here[feature])
+    if one.rule is not None:
+        at = threshold_of(one.rule, feature)
+        ahead = np.sign(weight) * (one.rule.dtype.type(fill) - at)
+        takes_unknown = unknown > 0.0 and bool(ahead > 0.0 or (one.is_first and ahead == 0.0))
+        if not is_boolean or 0.0 <= at <= 1.0:
+            threshold = float(str(at))
+    return Reason(
+        feature,
+        names[feature] if names else f"x{feature}",
+        weight,
+        share,
+        threshold,
+        have,
+        unknown=unknown,
+        takes_unknown=takes_unknown,
+        takes_threshold=one.rule is not None and one.is_first,
     )
-    return tuple(
-        comparison.reason(int(used[at]), share)
-        for at, share in zip(first[largest], shares[largest].tolist(), strict=True)
+
+
+def _differs_by_gaps(one: _Comparison, feature: int, share: float) -> bool:
+    """Say whether a feature leads here only by what stands for its missing values.
+
+    Where values are known, their means lie the other way.
+    """
+    if one.here is None or one.beside is None or not share > 0.0:
+        return False
+    difference = one.here[feature] - one.beside[feature]
+    return bool(one.contrast[feature] * difference <= 0.0)  # no for NaN
+
+
+def _describe_gaps(
+    one: _Comparison, feature: int, name: str, share: float, missing: tuple[float, float]
+) -> Reason:
+    """Return a reason that says that more values are missing here than beside, or fewer."""
+    unknown, rest = missing
+    word, have = ("unknown", unknown) if unknown > rest else ("known", 1.0 - unknown)
+    weight = float(np.abs(one.contrast[feature]))
+    return Reason(feature, name, weight, share, None, have, (word,), unknown)
+
+
+def _describe_category(
+    one: _Comparison, category: "Category", share: float, unknown: float
+) -> Reason:
+    """Return which values of a category lead to a node, or which lead elsewhere."""
+    weights = category.weights(one.contrast)
+    weights -= np.dot(category.fill, weights)
+    weights[np.abs(weights) <= 1e-9 * np.abs(weights).max()] = 0.0
+    here = None if one.here is None else category.spread(one.here)
+    beside = None if one.beside is None else category.spread(one.beside)
+    rest = float(missing_shares(one.taxonomy, one.node, beside=True)[category.place])
+    threshold, takes_unknown, toward = None, False, weights > 0.0
+    sent = _find_sent(one, category)
+    if sent.any() and not sent[:-1].all():
+        threshold, takes_unknown, toward = 0.5, bool(sent[-1]) and unknown > 0.0, sent[:-1]
+    elif here is not None and beside is not None:
+        gains = weights * (here - beside)
+        is_lacking = unknown > max(rest, MOSTLY)  # the few that have a value say little
+        if gains.sum() > 1e-6 * np.abs(weights).max() and not is_lacking:
+            toward = _leaning(weights, gains > MATTERS * gains.max())
+        elif share > 0.0 and unknown != rest:  # it is those without a value that differ
+            first, name = category.first, category.name
+            return _describe_gaps(one, first, name, share, (unknown, rest))
+    if not toward.any():  # all weigh the same
+        toward = np.arange(len(toward)) == 0
+    is_not = len(toward) < 2 * np.count_nonzero(toward) < 2 * len(toward)
+    named = np.flatnonzero(~toward if is_not else toward)
+    if (seen := beside if is_not else here) is not None:
+        named = named[np.argsort(-seen[named].round(DIGITS), kind="stable")]
+    most = int(named[np.argmax(-weights[named] if is_not else weights[named])])
+    return Reason(
+        category.feature(most),
+        category.name,
+        float(weights[most]),
+        share,
+        threshold,
+        None if here is None else _share(here[named].sum()),
+        tuple(category.values[code] for code in named.tolist()),
+        unknown,
+        takes_unknown,
     )
 
 
-class _Comparison(NamedTuple):
-    """A node beside its siblings: the rule, the contrast of weights, the known means."""
-
-    taxonomy: "Taxonomy"
-    node: int
-    rule: LinearRule
-    contrast: Array
-    is_alone: bool
-    here: Array | None
-    beside: Array | None
-
-    def reason(self, feature: int, share: float) -> Reason:
-        taxonomy, names = self.taxonomy, self.taxonomy.feature_names
-        unknown, fill = 0.0, nan
-        if taxonomy.encoding is not None:
-            place = int(taxonomy.encoding.owner[feature])
-            unknown = float(missing_shares(taxonomy, self.node)[place])
-            if (category := category_of(taxonomy, feature)) is not None:
-                return self._of_category(category, share, unknown)
-            if not self.is_alone and self._differs_by_gaps(feature, share):
-                rest = float(missing_shares(taxonomy, self.node, beside=True)[place])
-                label = taxonomy.encoding.columns[place].label
-                return self._of_missing(feature, label, share, unknown, rest)
-            fill = taxonomy.encoding.columns[place].fill[0]
-        weight, have, values = float(self.contrast[feature]), None, taxonomy.two_values
-        is_boolean = values is not None and are_zero_and_one(values[feature])
-        if self.here is not None and is_boolean:
-            have = _share(self.here[feature])
-        threshold, takes, is_first = None, False, False
-        if self.is_alone:
-            at = threshold_of(self.rule, feature)
-            is_first = self.node == taxonomy.tree.children(taxonomy.tree.parents[self.node])[0]
-            ahead = np.sign(weight) * (self.rule.dtype.type(fill) - at)
-            takes = unknown > 0.0 and bool(ahead > 0.0 or (is_first and ahead == 0.0))
-            if not is_boolean or 0.0 <= at <= 1.0:
-                threshold = float(str(at))
-        name = names[feature] if names else f"x{feature}"
-        more = share, threshold, have, (), unknown, takes, is_first
-        return Reason(feature, name, weight, *more)
-
-    def _differs_by_gaps(self, feature: int, share: float) -> bool:
-        """Say whether a feature leads here only by what stands for its missing values.
-
-        Where values are known, their means lie the other way.
-        """
-        if self.here is None or self.beside is None or not share > 0.0:
-            return False
-        difference = self.here[feature] - self.beside[feature]
-        return bool(self.contrast[feature] * difference <= 0.0)  # no for NaN
-
-    def _of_missing(
-        self, feature: int, name: str, share: float, unknown: float, rest: float
-    ) -> Reason:
-        """Return a reason that says that more values are missing here, or fewer."""
-        said, part = ("unknown", unknown) if unknown > rest else ("known", 1.0 - unknown)
-        weight = float(np.abs(self.contrast[feature]))
-        return Reason(feature, name, weight, share, None, part, (said,), unknown)
-
-    def _of_category(self, one: "Category", share: float, unknown: float) -> Reason:
-        weights = one.weights(self.contrast)
-        weights -= np.dot(one.fill, weights)
-        weights[np.abs(weights) <= 1e-9 * np.abs(weights).max()] = 0.0
-        here = None if self.here is None else one.spread(self.here)
-        beside = None if self.beside is None else one.spread(self.beside)
-        rest = float(missing_shares(self.taxonomy, self.node, beside=True)[one.place])
-        threshold, takes, toward = None, False, weights > 0.0
-        sent = self._sent_here(one) if self.is_alone else toward[:0]
-        if sent.any() and not sent[:-1].all():
-            threshold, takes, toward = 0.5, bool(sent[-1]) and unknown > 0.0, sent[:-1]
-        elif here is not None and beside is not None:
-            gains = weights * (here - beside)
-            is_lacking = unknown > max(rest, MOSTLY)  # the few that have a value say little
-            if gains.sum() > 1e-6 * np.abs(weights).max() and not is_lacking:
-                toward = _leaning(weights, gains > MATTERS * gains.max())
-            elif share > 0.0 and unknown != rest:  # it is those without a value that differ
-                return self._of_missing(one.first, one.name, share, unknown, rest)
-        if not toward.any():  # all weigh the same
-            toward = np.arange(len(toward)) == 0
-        is_not = len(toward) < 2 * np.count_nonzero(toward) < 2 * len(toward)
-        named = np.flatnonzero(~toward if is_not else toward)
-        if (seen := beside if is_not else here) is not None:
-            named = named[np.argsort(-seen[named].round(DIGITS), kind="stable")]
-        most = int(named[np.argmax(-weights[named] if is_not else weights[named])])
-        have = None if here is None else _share(here[named].sum())
-        said_of = tuple(one.values[code] for code in named.tolist())
-        weight = float(weights[most])
-        more = share, threshold, have, said_of, unknown, takes
-        return Reason(one.feature(most), one.name, weight, *more)
-
-    def _sent_here(self, one: "Category") -> NDArray[np.bool_]:
-        """Return which values alone send a row here, by the rule, and at last if none does."""
-        assert self.taxonomy.encoding is not None
-        if (
-            self.taxonomy.encoding.unit_length
-        ):  # a value counts the less, the more others there are
-            return np.zeros(1, dtype=bool)
-        at = self.node - self.taxonomy.tree.children(self.taxonomy.tree.parents[self.node])[0]
-        own = np.where(
-            self.contrast == 0.0, 0.0, self.rule.weights[at] - self.rule.weights[1 - at]
-        )
-        offset = float(self.rule.offsets[at]) - float(self.rule.offsets[1 - at])
-        scores = one.weights(own) - own @ self.rule.center + offset
-        scores = np.append(scores, np.dot(one.fill, scores))
-        return (scores >= 0.0) if at == 0 else (scores > 0.0)
+def _find_sent(one: _Comparison, category: "Category") -> NDArray[np.bool_]:
+    """Return which values alone send a row here, by the rule, and at last if none does."""
+    encoding, rule = one.taxonomy.encoding, one.rule
+    # In rows of one length, a value counts the less, the more others there are.
+    if rule is None or encoding is None or encoding.unit_length:
+        return np.zeros(1, dtype=bool)
+    at = 0 if one.is_first else 1
+    own = np.where(one.contrast == 0.0, 0.0, rule.weights[at] - rule.weights[1 - at])
+    offset = float(rule.offsets[at]) - float(rule.offsets[1 - at])
+    scores = category.weights(own) - own @ rule.center + offset
+    scores = np.append(scores, np.dot(category.fill, scores))
+    return (scores >= 0.0) if one.is_first else (scores > 0.0)
 
 
 def _leaning(weights: Array, matters: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -335,11 +347,14 @@ def known_mean(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Arra
 
     NaN where none has one; None where means are not known.
     """
-    means, missing, encoding = taxonomy.means, taxonomy.missing, taxonomy.encoding
-    mean = rest_mean(taxonomy, node) if beside else None
-    if means is None or (beside and mean is None):
+    missing, encoding, parent = taxonomy.missing, taxonomy.encoding, taxonomy.tree.parent(node)
+    if taxonomy.means is None or (beside and parent is None):
         return None
-    mean = means[node].astype(np.float64) if mean is None else mean
+    mean: Array = taxonomy.means[node].astype(np.float64)
+    if beside and parent is not None:
+        rests = rest_means(taxonomy, parent)
+        assert rests is not None
+        mean = rests[taxonomy.tree.children(parent).index(node)]
     # Where rows were normalized to length 1, imputed values were, too.
     if missing is None or encoding is None or encoding.unit_length:
         return mean
@@ -352,96 +367,26 @@ def known_mean(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Arra
     return known
 
 
-def find_two_values(rows: Rows) -> Array:
-    """Return the two values of features that have no others, NaN for all other features."""
-    pairs = rows.few_values()
-    has_two = pairs[:, 0] < pairs[:, 1]
-    return np.where(has_two[:, None], pairs, nan).astype(np.float64)
+def find_booleans(rows: Rows) -> NDArray[np.bool_]:
+    """Return which features hold 0 and 1 only, but for rounding."""
+    return np.asarray((np.abs(rows.few_values() - [0.0, 1.0]) < 1e-5).all(axis=1))
 
 
-def are_zero_and_one(values: Array) -> Any:
-    """Say of pairs of values, along the last axis, which are 0 and 1 but for rounding."""
-    return (np.abs(values - [0.0, 1.0]) < 1e-5).all(axis=-1)
-
-
-def rest_mean(taxonomy: "Taxonomy", node: int) -> Array | None:
-    """Return the mean of the siblings' rows; None for the root and where means are unknown.
+def rest_means(taxonomy: "Taxonomy", parent: int) -> Array | None:
+    """Return the mean of the siblings' rows of each child; None where means are unknown.
 
     Taken from theirs, as what is left of the parent's mean loses digits.
     """
-    parent = taxonomy.tree.parent(node)
-    if taxonomy.means is None or parent is None:
+    if taxonomy.means is None:
         return None
-    first, *others = taxonomy.tree.children(parent)
-    if len(others) == 1:
-        other: Array = taxonomy.means[others[0] if node == first else first]
-        return other.astype(np.float64)
-    n_rows, n_all = taxonomy.tree.node_weights[[node, parent]].tolist()
+    children = list(taxonomy.tree.children(parent))
+    means: Array = taxonomy.means[children].astype(np.float64)
+    if len(children) == 2:
+        return np.asarray(means[::-1])
+    sizes, n_all = taxonomy.tree.node_weights[children], taxonomy.tree.node_weights[parent]
     center = taxonomy.means[parent].astype(np.float64)
-    own = n_rows / n_all * (taxonomy.means[node] - center)
-    excess = _family_of(taxonomy, parent).excess
+    excess = sizes / sizes.sum() @ (means - taxonomy.means[parent])
+    own = (sizes / n_all)[:, None] * (taxonomy.means[children] - center)
     # Seen from the parent's mean, a large child is no farther away than a small rest.
-    rest: Array = center + (excess - own) * (n_all / (n_all - n_rows))
-    return rest
-
-
-class _Family(NamedTuple):
-    """What the children of a node have in common, and each of them is compared with.
-
-    Of the scores of the rule that decides: where the nodes they lead to begin, and what each
-    counts for in a mean. Over the children: the mean and the largest size of the weights, and
-    the sum of how far each mean is from the parent's, times its part of the rows. Empty where
-    these are not known.
-    """
-
-    parent: int
-    begins: IndexArray
-    parts: Array
-    mean_weights: Array
-    largest_weights: Array
-    excess: Array
-
-
-_LATEST: "WeakKeyDictionary[Taxonomy, _Family]" = WeakKeyDictionary()
-"""The last family asked for, of each tree: siblings are asked for one after the other, and
-in a tree of many children each would else look at all of them."""
-
-
-def _family_of(taxonomy: "Taxonomy", parent: int) -> _Family:
-    family = _LATEST.get(taxonomy)
-    if family is not None and family.parent == parent:
-        return family
-    means, children = taxonomy.means, taxonomy.tree.children(parent)
-    begins: IndexArray = np.zeros(0, dtype=np.intp)
-    parts: Array = np.zeros(0)
-    mean = largest = excess = parts
-    decider = taxonomy.tree.decided_by(parent)
-    if decider is not None and (rule := taxonomy.tree.rules[decider]) is not None:
-        frontier = np.array(taxonomy.tree.frontier(decider))
-        begins, parts = taxonomy.tree.start[frontier][rule.targets], np.ones(rule.n_scores)
-        if decider != parent or rule.n_scores > len(children):
-            sizes = taxonomy.tree.node_weights[frontier]
-            # Nodes whose rows count for nothing are compared, too.
-            sizes = np.maximum(sizes, 1e-12 * (float(sizes.max()) or 1.0))
-            parts = (sizes / np.bincount(rule.targets))[rule.targets]
-        own = _scores_below(taxonomy, parent, begins)
-        mean = _mean(rule.weights[own], parts[own])
-        largest = np.abs(rule.weights[own]).max(axis=0).astype(np.float64)
-    if means is not None:
-        own = slice(children[0], children[-1] + 1)
-        sizes = taxonomy.tree.node_weights[own]
-        excess = sizes / sizes.sum() @ (means[own].astype(np.float64) - means[parent])
-    family = _LATEST[taxonomy] = _Family(parent, begins, parts, mean, largest, excess)
-    return family
-
-
-def _scores_below(taxonomy: "Taxonomy", node: int, begins: IndexArray) -> slice:
-    """Return which scores of a rule lead to a node or below it."""
-    ends = taxonomy.tree.start[node], taxonomy.tree.stop[node]
-    return slice(*np.searchsorted(begins, ends).tolist())
-
-
-def _mean(weights: Array, parts: Array) -> Array:
-    """Return the mean of lines by what each counts for; divided first, not to overflow."""
-    mean: Array = (weights.astype(np.float64) / (parts.sum() / parts)[:, None]).sum(axis=0)
-    return mean
+    rests: Array = center + (excess - own) * (n_all / (n_all - sizes))[:, None]
+    return rests

@@ -6,7 +6,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.tree import Tree
 from taxarbor.tree._tree import Claims
 
@@ -103,9 +103,13 @@ class Stability:
     curve: Curve
 
     def __post_init__(self) -> None:
-        arrays = self.n_recovered, self.n_separated, self.n_rule_recovered, self.rows
-        for array in (*arrays, self.left_out, *self.curve):
-            array.setflags(write=False)
+        for name in ("n_recovered", "n_separated", "n_rule_recovered"):
+            counts = np.asarray(getattr(self, name))
+            set_frozen(self, **{name: counts.astype(np.intp, casting="same_kind")})
+        for name in ("left_out", "rows"):
+            set_frozen(self, **{name: np.array(getattr(self, name), dtype=np.float64)})
+        for part in self.curve:
+            part.setflags(write=False)
 
     @property
     def is_stable(self) -> NDArray[np.bool_]:
@@ -134,22 +138,20 @@ class Stability:
 
     def claims(self, tree: Tree) -> Claims:
         """Yield what must hold of the stability of a tree."""
-        n_nodes, n_refits = tree.n_nodes, self.n_refits
-        is_count = type(n_refits) is int and 0 < n_refits < 2**31
+        is_count = type(self.n_refits) is int and 0 < self.n_refits < 2**31
         yield is_count, "stability must have a refit, and fewer than 2 ** 31"
-        message = f"stability must have a count, 0 to {n_refits}, for each of {n_nodes} nodes"
-        for counts in (self.n_recovered, self.n_separated, self.n_rule_recovered):
-            is_right = counts.shape == (n_nodes,) and (counts >= 0).all()
-            yield is_right and (counts <= n_refits).all(), message
-        shares = self.left_out
-        is_right = shares.shape == (n_nodes,) and shares[0] >= 0
-        is_right = is_right and ~((shares < 0) | (shares > 1)).any()
-        yield is_right, f"stability must have a share left out for each of {n_nodes} nodes"
-        are_shares = self.rows.shape == (tree.n_rows,)
-        are_shares = are_shares and bool(((self.rows >= 0) & (self.rows <= 1)).all())
-        yield are_shares, f"stability must have a share for each of {tree.n_rows} rows"
-        is_even = self.curve.n_clusters.ndim == 1
-        is_even = is_even and len({part.shape for part in self.curve}) == 1
+        names = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "rows")
+        for name in names:
+            values: Array = getattr(self, name)
+            length = tree.n_rows if name == "rows" else tree.n_nodes
+            most = 1 if values.dtype.kind == "f" else self.n_refits
+            # NaN, of nodes no row of which was left out, passes.
+            is_right = values.shape == (length,) and not ((values < 0) | (values > most)).any()
+            message = f"{name} of the stability must be {length} numbers from 0 to {most}"
+            yield is_right, message
+        is_even = (
+            self.curve.n_clusters.ndim == 1 and len({one.shape for one in self.curve}) == 1
+        )
         yield is_even, "the parts of a curve must have one length"
 
     def take(
@@ -159,7 +161,7 @@ class Stability:
 
         Its share of rows left out is then the mean over its leaves.
         """
-        left_out = self.left_out[nodes]
+        left_out, is_cut = self.left_out[nodes], self.curve.n_clusters <= (~is_inner).sum()
         if len(nodes) < len(self.left_out):
             weights = np.where(is_inner | np.isnan(left_out), 0.0, node_weights)
             mean = weights @ np.nan_to_num(left_out) / max(weights.sum(), 1e-300)
@@ -170,8 +172,5 @@ class Stability:
             n_separated=self.n_separated[nodes],
             n_rule_recovered=np.where(is_inner, self.n_rule_recovered[nodes], 0),
             left_out=left_out,
-            rows=self.rows,
-            curve=Curve(
-                *(values[self.curve.n_clusters <= (~is_inner).sum()] for values in self.curve)
-            ),
+            curve=Curve(*(part[is_cut] for part in self.curve)),
         )

@@ -4,6 +4,7 @@ import inspect
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
@@ -21,18 +22,17 @@ from taxarbor.taxonomy import (
     _text,
 )
 from taxarbor.taxonomy._noise import NoiseModel
-from taxarbor.taxonomy._reasons import Reason, are_zero_and_one
+from taxarbor.taxonomy._phrases import Reason
 from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.tree import Tree
-from taxarbor.tree._route_rows import find_paths
 from taxarbor.tree._tree import Claims, check_claims, node_id
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    pass
 
 
 @final
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Taxonomy:
     """A tree of clusters with all that is needed to read it, to route new rows and to save it.
 
@@ -43,9 +43,8 @@ class Taxonomy:
     means : array of shape (n_nodes, n_features) or None
         The weighted mean of each node's rows that took part in the fit, of the dtype of the
         rules; None where not known.
-    two_values : float array of shape (n_features, 2) or None
-        The two values of each feature that has no others, the smaller first, and NaN for all
-        other features, where known: booleans have 0 and 1.
+    is_boolean : bool array of shape (n_features,) or None
+        Which features hold 0 and 1 only; None where that is not known.
     missing : float array of shape (n_nodes, n_columns) or None
         The share of missing values of each node's rows in each column of the encoding; None
         where there are none.
@@ -76,7 +75,7 @@ class Taxonomy:
 
     tree: Tree
     means: Array | None = None
-    two_values: Array | None = None
+    is_boolean: NDArray[np.bool_] | None = None
     missing: Array | None = None
     encoding: Encoding | None = None
     noise_model: NoiseModel | None = None
@@ -85,11 +84,9 @@ class Taxonomy:
     made_by: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("two_values", "missing"):
+        for name in ("means", "is_boolean", "missing"):
             if (given := getattr(self, name)) is not None:
-                set_frozen(self, **{name: np.array(given, dtype=np.float64)})
-        if self.means is not None:
-            set_frozen(self, means=np.array(self.means))
+                set_frozen(self, **{name: np.array(given)})
         check_claims("taxonomy", _claims(self))
 
     def __repr__(self) -> str:
@@ -99,7 +96,7 @@ class Taxonomy:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return _text.to_html(self)
+        return f"<pre>{escape(self.to_text())}</pre>"
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:
@@ -113,18 +110,13 @@ class Taxonomy:
         """Number of features; None where no rule, mean or name tells."""
         if (width := self.tree.n_features) is not None:
             return width
-        values = self.two_values if self.means is None else self.means.T
+        values = self.is_boolean if self.means is None else self.means.T
         return None if values is None else len(values)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of the features, where known."""
         return self.tree.feature_names
-
-    @property
-    def is_boolean(self) -> NDArray[np.bool_] | None:
-        """Which features hold 0 and 1 only; None where that is not known."""
-        return None if self.two_values is None else are_zero_and_one(self.two_values)
 
     @property
     def n_features_used(self) -> IndexArray:
@@ -169,56 +161,15 @@ class Taxonomy:
             )
         return replace(self, tree=replace(self.tree, feature_names=renamed))
 
-    def unscale(self, mean: ArrayLike | None, scale: ArrayLike | None) -> "Taxonomy":
-        """Return the taxonomy that sends ``x`` where this one sends ``(x - mean) / scale``.
-
-        New rows need not be scaled then, and means and thresholds are in the original units.
-
-        Parameters
-        ----------
-        mean, scale : arrays of shape (n_features,) or None
-            What was subtracted from each column, and what it was divided by then: ``mean_``
-            and ``scale_`` of scikit-learn's ``StandardScaler``. None if nothing was, as with
-            ``with_mean=False``: the scaler then has a ``mean_`` that it does not subtract.
-
-        Raises
-        ------
-        ValueError
-            If these do not fit the features, are not finite, or a scale is not positive; or if
-            the tree takes rows of a table, in the units of that.
-
-        Examples
-        --------
-        >>> from sklearn.preprocessing import StandardScaler
-        >>> from taxarbor import Taxarbor, load_animals
-        >>> X = load_animals().X
-        >>> scaler = StandardScaler().fit(X)
-        >>> model = Taxarbor(6, random_state=0).fit(scaler.transform(X))
-        >>> taxonomy = model.taxonomy_.unscale(scaler.mean_, scaler.scale_)
-        >>> bool((taxonomy.predict(X) == model.labels_).all())
-        True
-        """
-        return _edit_taxonomy.unscale(self, mean, scale)
-
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
     ) -> IndexArray:
         """Return the labels of a coarser clustering, numbered from left to right.
 
-        Exactly one argument is given. Noise has -1.
-
-        Parameters
-        ----------
-        n_clusters : int
-            Undo the latest splits until there are at most so many clusters. There are
-            fewer only where a split made more than two children.
-        depth : int
-            Undo all splits of nodes at this depth or deeper.
-
-        Raises
-        ------
-        ValueError
-            If not exactly one argument is given, or it is out of range.
+        Give either argument: with ``n_clusters`` the latest splits are undone until there are
+        at most so many clusters, fewer only where a split made more than two children; with
+        ``depth`` all splits of nodes at this depth or deeper. Noise has -1. ValueError is
+        raised if not exactly one is given, or it is out of range.
         """
         return self.tree.cut(n_clusters, depth=depth)
 
@@ -248,18 +199,9 @@ class Taxonomy:
         fit have the same sizes again, unless bounds on sizes kept some of them from where the
         rules send them. What else is known of the tree stays, but for its stability.
 
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            The rows, in memory: those of the fit, or a sample of them. As in :meth:`predict`,
-            which raises the same errors.
-        sample_weight : array of shape (n_rows,), optional
-            What each row counts for.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a leaf gets no row, or X need not fit into memory: a path, a lazy table.
+        X are rows in memory as in :meth:`predict`: those of the fit, or a sample of them;
+        ``sample_weight`` is what each counts for. Raises what :meth:`predict` does, and an
+        InputError if a leaf gets no row.
 
         Examples
         --------
@@ -292,20 +234,12 @@ class Taxonomy:
         """Return how likely each row of new data is to be in each leaf.
 
         That is: to lie in this cluster again when the same method is fitted to other rows of
-        the same kind. How often that is so, only fitting again can tell; until then, where
-        ``temperature`` is None, the numbers are a rough guess.
+        the same kind. Where ``temperature`` is None, no refits were made, and the numbers are a
+        rough guess.
 
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_rows, n_features)
-            As in :meth:`predict`, which raises the same errors.
-
-        Returns
-        -------
-        probabilities : float64 array of shape (n_rows, n_leaves)
-            The columns are the clusters from left to right. Rows sum to one, and are highest,
-            for the first time, where :meth:`predict` puts the row, or would, if the row were
-            not noise.
+        The result has shape (n_rows, n_leaves); its columns are the clusters from left to
+        right. Rows sum to one, and are highest, for the first time, where :meth:`predict` puts
+        the row, or would, if it were not noise. Takes and raises what :meth:`predict` does.
 
         Examples
         --------
@@ -317,22 +251,6 @@ class Taxonomy:
         ((206, 6), True)
         """
         return _probabilities.predict_proba(self, X)
-
-    def node_proba(self, P: ArrayLike) -> Array:
-        """Return how likely rows are to be in each node: the sum over its leaves.
-
-        Takes what :meth:`predict_proba` returns; the result has shape (n_rows, n_nodes).
-        """
-        return _probabilities.sum_by_node(self, P)
-
-    def decision_path(self, X: ArrayLike) -> "csr_array":
-        """Return the nodes that each row of new data visits, as ones in a CSR matrix.
-
-        Its shape is (n_rows, n_nodes); the indices of each row run from the root to the leaf,
-        with those nodes in between that have no rule. Noise visits none.
-        Takes and raises what :meth:`predict` does.
-        """
-        return find_paths(self.tree, _new_rows.route(self, X))
 
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
@@ -371,7 +289,7 @@ class Taxonomy:
 
 def _claims(taxonomy: Taxonomy) -> Claims:
     """Yield what must hold of the parts, which are each sound on their own."""
-    tree, means, values = taxonomy.tree, taxonomy.means, taxonomy.two_values
+    tree, means, booleans = taxonomy.tree, taxonomy.means, taxonomy.is_boolean
     n_nodes, n_features = tree.n_nodes, taxonomy.n_features
     rule = tree.rules[tree.root]
     if means is not None:
@@ -381,12 +299,9 @@ def _claims(taxonomy: Taxonomy) -> Claims:
         yield np.isfinite(means).all(), "means must be finite"
         is_right = rule is None or rule.dtype == means.dtype
         yield is_right, "means must have the dtype of the rules"
-    if values is not None:
-        message = f"two_values must have two numbers for each of {n_features} features"
-        yield values.shape == (n_features, 2), f"{message}, got shape {values.shape}"
-        known = values[~np.isnan(values).all(axis=1)]
-        ascend = np.isfinite(known).all() and (known[:, 0] < known[:, 1]).all()
-        yield ascend, "two_values must be finite and ascend, or both be NaN"
+    if booleans is not None:
+        is_right = booleans.shape == (n_features,) and booleans.dtype == bool
+        yield is_right, f"is_boolean must be a bool for each of {n_features} features"
     if taxonomy.noise_model is not None:
         width = taxonomy.noise_model.centers.shape[1]
         yield n_features in (None, width), "noise_model must have a column for each feature"
@@ -395,7 +310,7 @@ def _claims(taxonomy: Taxonomy) -> Claims:
         n_columns, n_made = len(taxonomy.encoding.columns), taxonomy.encoding.n_features
         yield n_features in (None, n_made), f"the encoding must make {n_features} features"
     if (missing := taxonomy.missing) is not None:
-        is_right = missing.shape == (n_nodes, n_columns)
+        is_right = missing.shape == (n_nodes, n_columns) and missing.dtype == np.float64
         message = "missing must have a share for each node and column of the encoding"
         yield is_right and ((missing >= 0.0) & (missing <= 1.0)).all(), message
     if taxonomy.stability is not None:

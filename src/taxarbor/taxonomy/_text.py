@@ -1,109 +1,17 @@
-"""Trees, numbers and reasons as people say them: one vocabulary for text, pictures and pages.
+"""What is said of nodes, and trees as indented text."""
 
-How a tree shows itself, as text and as HTML in notebooks, comes last.
-"""
-
-import re
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from taxarbor._errors import counted, printable
-from taxarbor._number_text import format_exactly
+from taxarbor._errors import counted
+from taxarbor.taxonomy._phrases import Reason, phrase
+from taxarbor.taxonomy._reasons import child_reasons
 from taxarbor.tree._edit_tree import leaves_below
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy._reasons import Reason
     from taxarbor.taxonomy._taxonomy import Taxonomy
-
-MOSTLY = 0.8
-"""A word is said of some rows if it is false for less than a fifth of them."""
-
-N_NAMED = 3
-"""Categories that are named, at most; of more, one less, and how many others there are."""
-
-SAID = {"has": ("has ", "no "), "is": ("is ", "not "), "": ("", "not ")}
-"""What stands before a feature of yes and no: its own verb, or ours for a single word."""
-
-MAX_HTML_NODES = 200
-"""Nodes that a notebook shows: of a larger tree the first splits."""
-OPEN_DEPTH = 3
-"""Nodes above this depth are shown unfolded."""
-# Boxes, not lists: the styles of notebooks and pages put bullets before these.
-STYLE = """
-.taxarbor{font:13px/1.55 system-ui,sans-serif;max-width:60em}
-.taxarbor .below{padding:0 0 0 .3em;margin-left:1.1em;border-left:1px solid #8aa4bf55}
-.taxarbor summary{cursor:pointer}.taxarbor .leaf{padding-left:1em}
-.taxarbor .n{opacity:.65;font-variant-numeric:tabular-nums}
-.taxarbor .unstable{color:#c2600c}
-.taxarbor .bar{display:inline-block;height:.55em;
-min-width:1px;background:#05668d;border-radius:2px;margin-right:.5em;opacity:.7}
-"""
-
-
-def phrase(reason: "Reason", longest: int | None = None) -> str:
-    """Say what a feature does for a node, in ``longest`` characters, of which the name gives.
-
-    A feature that divides the parent alone: ``age at most 41.5``, ``age above 41.5``, or ``age
-    below 41.5``, ``age at least 41.5``, as the first child takes ties; for yes and no ``has
-    fur``, ``no fur``. One of several: ``higher age``, ``lower age``; ``has fur`` or ``no fur``
-    where that is so for more than four fifths of the rows, else ``more often fur``, ``less
-    often fur``. A name of several words speaks for itself: ``gives_milk``,
-    ``not gives_milk``; ``is_tame`` is ``is tame``, ``not tame``. Likewise of categories
-    ``origin = japan or europe``, ``origin not usa``, ``more often origin = japan``. Where rows
-    without a value are sent the same way: ``age above 41.5 or unknown``, ``origin unknown or
-    not usa``.
-    """
-    name, is_more = printable(reason.name).strip() or "unnamed", reason.sign > 0
-    before, after = ("higher " if is_more else "lower "), ""
-    is_plain = reason.threshold is not None
-    if reason.have is not None:
-        so = reason.have if is_more else 1.0 - reason.have
-        if reason.categories not in (("known",), ("unknown",)):
-            so *= 1.0 - reason.unknown  # of rows without a value it is not so
-        is_plain = is_plain or so > MOSTLY
-    if reason.unknown >= 1.0:
-        before, after = "", " unknown"
-    elif reason.categories:
-        return _phrase_categories(reason, name, is_plain, longest)
-    elif reason.have is not None:
-        verb = "" if "_" in name or " " in name else "has"
-        if match := re.match(r"(has|is)[_ ]+(.+)", name, re.IGNORECASE):
-            verb, name = match[1].lower(), match[2]
-        words = SAID[verb] if is_plain else ("more often ", "less often ")
-        before = words[0 if is_more else 1]
-    elif reason.threshold is not None:
-        sides = ("at least", "at most") if reason.takes_threshold else ("above", "below")
-        before, after = "", f" {sides[not is_more]} {format_exactly(reason.threshold)}"
-    if reason.takes_unknown and reason.unknown < 1.0:
-        is_denied = reason.have is not None and not is_more  # "not x or unknown" has two senses
-        before = "unknown or " + before if is_denied else before
-        after += "" if is_denied else " or unknown"
-    if longest is not None and len(before + name + after) > longest:
-        name = name[: max(longest - len(before + after) - 1, 1)].rstrip() + "…"
-    return before + name + after
-
-
-def _phrase_categories(reason: "Reason", name: str, is_plain: bool, longest: int | None) -> str:
-    """Say which categories lead to a node, naming as many of them as there is room for."""
-    is_more, text = reason.sign > 0, ""
-    values = [printable(value).strip() or "blank" for value in reason.categories]
-    before = "" if is_plain else "more often " if is_more else "less often "
-    verb = "= " if is_more or not is_plain else "not "
-    verb = "" if verb == "= " and values in (["known"], ["unknown"]) else verb
-    if reason.takes_unknown and not is_more:
-        verb = "unknown or " + verb
-    for most in range(N_NAMED, 0, -1):
-        shown = values if len(values) <= most else values[: max(most - 1, 1)]
-        rest = [counted(len(values) - len(shown), "other value")] * (len(shown) < len(values))
-        unknown = ["unknown"] * (reason.takes_unknown and is_more)
-        # No commas: these stand between reasons.
-        text = f"{before}{name} {verb}" + " or ".join([*shown, *rest, *unknown])
-        if longest is None or len(text) <= longest:
-            return text
-    return text[: max(longest - 1, 1)].rstrip() + "…" if longest is not None else text
 
 
 def describe_stability(taxonomy: "Taxonomy", node: int) -> str:
@@ -161,7 +69,7 @@ class Line(NamedTuple):
 
     depth: int
     node: int | None
-    reasons: "Sequence[Reason]"
+    reasons: Sequence[Reason]
     label: str
     """``c2`` for a leaf, ``3 clusters`` where the nodes below are not shown, or empty."""
 
@@ -177,19 +85,20 @@ def outline(
     n_leaves = count_leaves(taxonomy)
     n_nodes_after = np.cumsum(np.bincount(tree.birth))
     last_step = max(int(np.searchsorted(n_nodes_after, max_nodes, "right")) - 1, 1)
-    n_lines, pending = 0, [tree.root]
+    n_lines, pending = 0, [(tree.root, taxonomy.reasons(tree.root))]
     while pending and n_lines < max_nodes:
-        node = pending.pop()
+        node, reasons = pending.pop()
         depth, label, children = int(tree.depth[node]), names.get(node, ""), tree.children(node)
         is_hidden = max_depth is not None and depth >= max_depth
         if children and (is_hidden or tree.birth[children[0]] > last_step):
             label = f"{n_leaves[node]:,} clusters"
         else:
-            pending += reversed(children)
-        yield Line(depth, node, taxonomy.reasons(node, max(n_top, 0)), label)
+            below = child_reasons(taxonomy, node, max(n_top, 0))
+            pending += reversed([*zip(children, below, strict=True)])
+        yield Line(depth, node, reasons, label)
         n_lines += 1
     if pending:  # of a split into more children than lines
-        n_hidden = sum(n_leaves[node] for node in pending)
+        n_hidden = sum(n_leaves[node] for node, _ in pending)
         yield Line(1, None, (), f"... and {counted(n_hidden, 'more cluster')}")
 
 
@@ -212,43 +121,6 @@ def to_text(taxonomy: "Taxonomy", max_depth: int | None, n_top: int, max_nodes: 
         for words in (describe_rule(taxonomy, node), describe_stability(taxonomy, node)):
             line += f" ({words})" if words else ""
         lines.append(f"{line} [{label}]" if label else line)
-    return "\n".join([*lines, *_describe_noise(taxonomy)])
-
-
-def _describe_noise(taxonomy: "Taxonomy") -> list[str]:
-    n_noise = taxonomy.tree.n_noise
-    return [f"{counted(n_noise, 'row')} set apart as noise"] if n_noise else []
-
-
-def to_html(taxonomy: "Taxonomy", n_top: int = 3) -> str:
-    """Return the tree as HTML for notebooks: it folds, has no script, escapes every name."""
-    tree, n_leaves, pieces, n_open = taxonomy.tree, count_leaves(taxonomy), list[str](), 0
-    for depth, node, reasons, label in outline(taxonomy, None, n_top, MAX_HTML_NODES):
-        pieces += ["</div></details>"] * (n_open - depth)
-        n_open = depth
-        if node is None:
-            pieces.append(f'<div class="leaf">{label}</div>')
-            continue
-        clusters = label or f"{n_leaves[node]:,} clusters"
-        marks = [("n", f"{count_rows(taxonomy, node)} · {clusters}")]
-        if words := describe_rule(taxonomy, node):
-            marks.append(("n", f"({words})"))
-        if words := describe_stability(taxonomy, node):
-            assert taxonomy.stability is not None
-            is_stable = taxonomy.stability.is_stable[node]
-            marks.append(("n" if is_stable else "unstable", f"({words})"))
-        spans = " ".join(f'<span class="{kind}">{text}</span>' for kind, text in marks)
-        words = escape(", ".join(map(phrase, reasons))) or "all rows" * (node == tree.root)
-        width = 8 * tree.sizes[node] / tree.sizes[0]
-        line = f'<span class="bar" style="width:{width:.2f}em"></span><b>{words}</b> {spans}'
-        if label:
-            pieces.append(f'<div class="leaf">{line}</div>')
-        else:
-            is_open = " open" if depth < OPEN_DEPTH else ""
-            pieces.append(f'<details{is_open}><summary>{line}</summary><div class="below">')
-            n_open += 1
-    pieces += ["</div></details>"] * n_open
-    head = escape(", ".join([repr(taxonomy), *_describe_noise(taxonomy)]))
-    return (
-        f'<style>{STYLE}</style><div class="taxarbor"><div>{head}</div>{"".join(pieces)}</div>'
-    )
+    if n_noise := taxonomy.tree.n_noise:
+        lines.append(f"{counted(n_noise, 'row')} set apart as noise")
+    return "\n".join(lines)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import nan
-from typing import Any, Literal, final
+from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from taxarbor import native
 from taxarbor._types import IndexArray, SolveInfo
@@ -22,8 +22,6 @@ class _Node:
     start: int
     stop: int
     parent: int
-    birth: int
-    depth: int
     score: float = nan
     objective: float = nan
     info: SolveInfo | None = None
@@ -38,8 +36,8 @@ class TreeBuilder:
     A split costs time in proportion to the rows of the node. Nodes are numbered as they are
     made: the root is 0, siblings are consecutive. In the end the root has a rule or no node has
     one; a rule chooses among the next nodes below that are leaves or have a rule. An interrupt
-    at any moment leaves a whole tree. Where leaves are only cut, and nobody asks for rows,
-    there is no array of all rows.
+    at any moment leaves a whole tree. Where leaves are divided by sizes alone, there is no
+    array of all rows.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ class TreeBuilder:
             raise ValueError(f"a tree needs at least one row, got {n_rows}")
         self._rows: IndexArray | None = None  # until it is asked for: all rows as they come
         self._knows_rows = True
-        self._nodes = [_Node(0, n_rows, parent=-1, birth=0, depth=0)]
+        self._nodes = [_Node(0, n_rows, parent=-1)]
         # A split counts from the moment it stands here; nodes beyond the last one do not.
         self._splits: dict[int, range] = {}
 
@@ -84,11 +82,6 @@ class TreeBuilder:
     def inner(self) -> tuple[int, ...]:
         """The nodes that were split, in that order."""
         return tuple(self._splits)
-
-    @property
-    def parents(self) -> list[int]:
-        """Id of each node's parent, -1 for the root."""
-        return [node.parent for node in self._nodes[: self.n_nodes]]
 
     @property
     def leaves(self) -> list[int]:
@@ -110,10 +103,6 @@ class TreeBuilder:
         """The position of each row's leaf among the leaves."""
         return number_rows(self._order, [self.size(leaf) for leaf in self.leaves])
 
-    def depth(self, node: int) -> int:
-        """Return the number of splits above the node."""
-        return self._node(node).depth
-
     def size(self, node: int) -> int:
         """Return the number of rows of the node."""
         owner = self._node(node)
@@ -132,19 +121,14 @@ class TreeBuilder:
         """Return why this leaf could not be split, or ""."""
         return self._node(node).note
 
-    def lineage(self, node: int) -> tuple[tuple[int, ...], tuple[LinearRule, ...]]:
-        """Return which child to take at each ancestor, from the root down, and their rules."""
-        node = node_id(node, self.n_nodes)
-        path: list[int] = []
-        rules: list[LinearRule] = []
+    def path(self, node: int) -> tuple[int, ...]:
+        """Return which child to take at each node above, from the root down."""
+        node, path = node_id(node, self.n_nodes), []
         while node > 0:
             parent = self._nodes[node].parent
             path.append(node - self._splits[parent].start)
-            rule = self._nodes[parent].rule
-            if rule is not None:
-                rules.append(rule)
             node = parent
-        return tuple(reversed(path)), tuple(reversed(rules))
+        return tuple(reversed(path))
 
     def add_split(
         self, node: int, labels: ArrayLike, rule: LinearRule | None = None
@@ -165,54 +149,54 @@ class TreeBuilder:
         Raises
         ------
         ValueError
-            If the node was split before, the labels do not fit the node or the rule, a
-            child would be empty, or only some splits would have a rule.
+            If the node was split before, or the labels do not fit the node or the rule. Rules
+            that do not fit together are refused when the tree is frozen.
         """
         leaf = self._leaf(node)
-        first, n_children = self._nodes[0].rule, None if rule is None else rule.n_targets
-        if self._splits and (first is None) != (rule is None):
-            had, comes = ("none", "one") if first is None else ("one", "none")
+        array, n_rows = np.asarray(labels), leaf.stop - leaf.start
+        if array.shape != (n_rows,) or array.dtype.kind not in "iu":
             raise ValueError(
-                "either all splits have a rule or none has: the first split had "
-                f"{had}, now there is {comes}"
+                f"labels must be {n_rows} integers, one per row of the node, "
+                f"got {array.dtype} of shape {array.shape}"
             )
-        kinds = {(one.dtype, len(one.center)) for one in (first, rule) if one is not None}
-        if len(kinds) > 1:
-            raise ValueError(f"all rules must be of one kind: first {first}, now {rule}")
-        children, sizes = _checked_labels(labels, leaf.stop - leaf.start, n_children)
+        # There cannot be more children than rows; counting them could take all the memory.
+        most = max(min(int(array.max()), n_rows), 1)
+        n_children = most + 1 if rule is None else rule.n_targets
+        sizes = np.zeros(n_children, dtype=np.intp)
+        if array.min() >= 0 and array.max() < n_children:
+            sizes = np.bincount(array.astype(np.intp), minlength=n_children)
+        if not sizes.all():
+            raise ValueError(
+                f"labels must be 0 to {n_children - 1}, each of at least one row, "
+                f"got {np.unique(array)[:10]}"
+            )
         own = self._order[leaf.start : leaf.stop]
-        own[:] = own[native.sort_by_label(children.astype(np.int32), len(sizes))]
+        own[:] = own[native.sort_by_label(array.astype(np.int32), n_children)]
         leaf.rule = rule
-        return self.cut(node, (leaf.start + np.cumsum(sizes)[:-1]).tolist())
+        return self.divide(node, sizes.tolist())
 
-    def cut(self, node: int, places: Sequence[int]) -> tuple[int, ...]:
-        """Split a leaf before these places in the order of all rows, without a rule."""
+    def divide(self, node: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Split a leaf into children of these sizes, in the order of its rows, and no rule."""
         leaf, n_nodes = self._leaf(node), self.n_nodes
         del self._nodes[n_nodes:]
-        birth, depth = len(self._splits) + 1, leaf.depth + 1
-        for start, stop in pairwise((leaf.start, *places, leaf.stop)):
-            self._nodes.append(_Node(start, stop, int(node), birth, depth))
+        for start, stop in pairwise(accumulate(sizes, initial=leaf.start)):
+            self._nodes.append(_Node(start, stop, int(node)))
         leaf.note = ""
         made = range(n_nodes, len(self._nodes))
         self._splits[int(node)] = made
         return tuple(made)
 
-    def divide(self, node: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Split a leaf into children of these sizes, without a rule or rows."""
-        start = self._node(node).start
-        return self.cut(node, [start + size for size in accumulate(sizes[:-1])])
-
     def record(
-        self, node: int, *, score: float, objective: float, info: SolveInfo | None
+        self, node: int, score: float, objective: float = nan, info: SolveInfo | None = None
     ) -> None:
         """Keep what is known of the node's split, applied or only a candidate."""
         owner = self._node(node)
         owner.score, owner.objective, owner.info = float(score), float(objective), info
 
-    def recorded(self, node: int) -> dict[str, Any]:
-        """Return what is known of the node's split: what ``record`` takes."""
+    def recorded(self, node: int) -> tuple[float, float, SolveInfo | None]:
+        """Return what is known of the node's split, as ``record`` takes it."""
         owner = self._node(node)
-        return {"score": owner.score, "objective": owner.objective, "info": owner.info}
+        return owner.score, owner.objective, owner.info
 
     def refuse(self, node: int, reason: str) -> None:
         """Keep the reason why this leaf cannot be split."""
@@ -245,31 +229,20 @@ class TreeBuilder:
         self._node(node).rule = rule
 
     def freeze(
-        self,
-        *,
-        feature_names: Sequence[str] | None = None,
-        order: IndexArray | Literal[False] | None = None,
+        self, *, feature_names: Sequence[str] | None = None, with_rows: bool = True
     ) -> Tree:
-        """Return the tree as it is now; the builder may go on.
-
-        Parameters
-        ----------
-        feature_names, order : optional
-            Fields of the tree; the order is the builder's by default, and False for a tree
-            that holds counts, not rows.
-        """
+        """Return the tree as it is now, of counts or with its rows; the builder may go on."""
         nodes = self._nodes[: self.n_nodes]
-        names = "start", "stop", "birth", "score", "objective"
-        columns: Any = {name: np.array([getattr(n, name) for n in nodes]) for name in names}
-        rows = self._order if order is None else None if order is False else order
         return Tree(
-            **columns,
-            order=rows,
-            parents=np.array(self.parents),
+            parents=np.array([node.parent for node in nodes]),
+            sizes=np.array([node.stop - node.start for node in nodes]),
             # An interrupted split may have left its rule.
             rules=tuple(n.rule if i in self._splits else None for i, n in enumerate(nodes)),
+            score=np.array([node.score for node in nodes]),
+            objective=np.array([node.objective for node in nodes]),
             info=tuple(node.info for node in nodes),
             notes=tuple(node.note for node in nodes),
+            order=self._order if with_rows else None,
             feature_names=None if feature_names is None else tuple(map(str, feature_names)),
         )
 
@@ -281,30 +254,3 @@ class TreeBuilder:
         if node in self._splits:
             raise ValueError(f"node {node} has been split before")
         return leaf
-
-
-def _checked_labels(
-    labels: ArrayLike, n_rows: int, n_children: int | None
-) -> tuple[NDArray[np.integer], IndexArray]:
-    """Return the labels and the sizes; without a rule, the largest label says how many."""
-    array = np.asarray(labels)
-    if array.shape != (n_rows,) or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"labels must be {n_rows} integers, one per row of the node, "
-            f"got {array.dtype} of shape {array.shape}"
-        )
-    least, most = int(array.min()), int(array.max())
-    if n_children is None:
-        # No more than rows, as counting the empty ones could take all the memory.
-        n_children, why = max(2, min(most + 1, n_rows)), f"the node has {n_rows} rows"
-    else:
-        why = f"the rule has {n_children} targets"
-    if least < 0 or most >= n_children:
-        raise ValueError(
-            f"labels must be 0 to {n_children - 1}, as {why}, got {least} to {most}"
-        )
-    children = array.astype(np.min_scalar_type(n_children))
-    counts = np.bincount(children, minlength=n_children)
-    if not counts.all():
-        raise ValueError(f"child {int(counts.argmin())} would be empty")
-    return children, counts

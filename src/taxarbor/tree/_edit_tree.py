@@ -2,14 +2,14 @@
 
 import operator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor import native
 from taxarbor._errors import InputError
-from taxarbor._types import Array, IndexArray, SolveInfo
+from taxarbor._types import Array, IndexArray
 from taxarbor.tree._rule import LinearRule, merge_targets
 
 if TYPE_CHECKING:
@@ -33,18 +33,14 @@ def prune(tree: "Tree", n_clusters: SupportsIndex | None, depth: SupportsIndex |
     new_leaf = new_id.copy()  # the leaf that a removed node is in now
     for node in np.flatnonzero(new_id[:-1] < 0).tolist():
         new_leaf[node] = new_leaf[tree.parents[node]]
-    pruned = replace(
+    return _take(
         tree,
-        start=tree.start[kept],
-        stop=tree.stop[kept],
+        kept,
         parents=new_id[tree.parents[kept]],
-        # Splits that stay are counted anew: by depth, earlier ones may have gone.
-        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
+        sizes=tree.sizes[kept],
         rules=_take_rules(tree, np.where(is_inner, kept, -1), new_leaf),
         totals=None if tree.totals is None else tree.totals[kept],
-        **_take_records(tree, kept),
     )
-    return Edit(pruned, kept)
 
 
 def kept_nodes(
@@ -106,26 +102,18 @@ def resize(tree: "Tree", counts: IndexArray, n_noise: int = 0) -> Edit:
         new_parent[node] = new_parent[tree.parents[node]]
     new_id = np.full(tree.n_nodes, -1)
     new_id[kept] = np.arange(len(kept))
-    start = np.zeros_like(sizes)
-    for node in range(tree.n_nodes):
-        begin = start[node]
-        for child in left[node]:
-            start[child], begin = begin, begin + sizes[child]
-    resized = replace(
+    return _take(
         tree,
+        source[kept],
         order=None,
         noise=_NO_ROWS,
         weights=None,
-        start=start[kept],
-        stop=(start + sizes)[kept],
         parents=np.concatenate(([-1], new_id[new_parent[tree.parents[kept[1:]]]])),
-        birth=np.unique(tree.birth[kept], return_inverse=True)[1],
+        sizes=sizes[kept],
         rules=_take_rules(tree, decider[kept], np.where(sizes, np.arange(tree.n_nodes), -1)),
         n_noise=n_noise,
         totals=None,
-        **_take_records(tree, source[kept]),
     )
-    return Edit(resized, source[kept])
 
 
 def drop_rows(tree: "Tree") -> "Tree":
@@ -153,22 +141,12 @@ def leaves_below(tree: "Tree", pruned: "Tree | None" = None) -> tuple[IndexArray
     return first, last
 
 
-class _Records(TypedDict):
-    """The fields of a tree that hold one record of growth per node."""
-
-    score: Array
-    objective: Array
-    info: tuple[SolveInfo | None, ...]
-    notes: tuple[str, ...]
-
-
-def _take_records(tree: "Tree", nodes: IndexArray) -> _Records:
-    return {
-        "score": tree.score[nodes],
-        "objective": tree.objective[nodes],
-        "info": tuple(tree.info[node] for node in nodes.tolist()),
-        "notes": tuple(tree.notes[node] for node in nodes.tolist()),
-    }
+def _take(tree: "Tree", nodes: IndexArray, **changes: Any) -> Edit:
+    """Return a tree with these changes and the records of these nodes."""
+    info, notes = (tuple(one[node] for node in nodes) for one in (tree.info, tree.notes))
+    score, objective = tree.score[nodes], tree.objective[nodes]
+    changed = replace(tree, score=score, objective=objective, info=info, notes=notes, **changes)
+    return Edit(changed, nodes)
 
 
 def _take_rules(

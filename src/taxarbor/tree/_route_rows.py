@@ -93,37 +93,25 @@ def place_rows(
     rows = as_rows(data, center=np.zeros(n_features), n_threads=n_threads)
     labels, refused = rows.route(RoutingTable.of(tree), fill)
     if refused >= 0:
-        raise refused_value(tree, data, refused, allow_nan=fill is not None)
+        refuse_values(tree, data, allow_nan=fill is not None)
     return labels
 
 
-def refused_value(tree: "Tree", data: Any, row: int, *, allow_nan: bool) -> InputError:
-    """Return an error that says which value of a row is refused."""
-    rows: Any = data[[row]]
-    cells: Array = rows.toarray()[0] if sparse.issparse(data) else rows[0]
-    wrong = np.isinf(cells) if allow_nan else ~np.isfinite(cells)
-    column = int(np.flatnonzero(wrong)[0])
-    names = tree.feature_names
-    name = f"x{column}" if names is None else names[column]
-    value = (
-        "NaN" if np.isnan(cells[column]) else f"infinity or a value too large for {cells.dtype}"
-    )
-    return InputError(f"contains {value}, in row {row} of column {name!r}, counted from 0", "X")
-
-
-def find_paths(tree: "Tree", labels: IndexArray) -> sparse.csr_array:
-    """Return the nodes on the way to each label; see :meth:`Taxonomy.decision_path`."""
-    paths = [tree.path(node) for node in tree.leaves]
-    lengths = np.array([len(path) for path in paths])
-    flat = np.concatenate([np.array(path, dtype=np.intp) for path in paths])
-    lengths = np.append(lengths, 0)  # noise, -1, visits none
-    row_lengths = lengths[labels]
-    indptr = np.concatenate(([0], np.cumsum(row_lengths)))
-    # Entry e of row r is entry e - indptr[r] of its leaf's path.
-    offsets = (np.cumsum(lengths) - lengths)[labels] - indptr[:-1]
-    indices = flat[np.arange(indptr[-1]) + np.repeat(offsets, row_lengths)]
-    ones = np.ones(len(indices), dtype=np.intp)
-    return sparse.csr_array((ones, indices, indptr), shape=(len(labels), tree.n_nodes))
+def refuse_values(tree: "Tree", data: Any, *, allow_nan: bool) -> None:
+    """Raise InputError for the first value that is infinite, or NaN if that is refused."""
+    is_sparse = bool(sparse.issparse(data))
+    cells: Array = data.data if is_sparse else data.ravel()
+    wrong = np.flatnonzero(np.isinf(cells) if allow_nan else ~np.isfinite(cells))
+    if not len(wrong):
+        return
+    first = int(wrong[0])
+    row, column = divmod(first, data.shape[1])
+    if is_sparse:
+        row, column = int(np.searchsorted(data.indptr[1:], first, "right")), data.indices[first]
+    value = f"infinity or a value too large for {cells.dtype}"
+    value = "NaN" if np.isnan(cells[first]) else value
+    name = f"x{column}" if tree.feature_names is None else tree.feature_names[column]
+    raise InputError(f"contains {value}, in row {row} of column {name!r}, counted from 0", "X")
 
 
 def sum_by_label(

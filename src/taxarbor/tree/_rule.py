@@ -1,7 +1,7 @@
 """The rule of a node, which sends rows to nodes below it."""
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,10 +64,8 @@ class LinearRule:
     def nearest(cls, centers: ArrayLike) -> "LinearRule":
         """Return the rule that sends a row to the nearest of some points.
 
-        As ``|x - c|^2 / 2 = |x|^2 / 2 - c.x + |c|^2 / 2``, the nearest point is where
-        ``c.x - |c|^2 / 2`` is largest. Both are taken from the mean of the points, which
-        changes nothing but the rounding. The points have shape (n_targets, n_features) and
-        are float32 or float64, which the rule keeps; ValueError is raised for others.
+        The points have shape (n_targets, n_features) and are float32 or float64, which the rule
+        keeps; ValueError is raised for others.
 
         Examples
         --------
@@ -82,6 +80,7 @@ class LinearRule:
                 "centers must be float32 or float64 of shape (n_targets, n_features), "
                 f"got {points.dtype} of shape {points.shape}"
             )
+        # The nearest point is where c.x - |c|^2 / 2 is largest, from any center.
         with np.errstate(over="ignore", invalid="ignore"):  # not finite, refused for it
             exact = points.astype(np.float64)
             center = exact.mean(axis=0)
@@ -92,10 +91,6 @@ class LinearRule:
     def __repr__(self) -> str:
         K, P = self.n_targets, len(self.center)
         return f"LinearRule(n_targets={K}, n_features={P}, dtype={self.dtype})"
-
-    # Arrays forget in a pickle that they are read-only: build the copy anew.
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LinearRule, (self.weights, self.center, self.offsets, self.targets)
 
     @property
     def n_scores(self) -> int:
@@ -219,21 +214,15 @@ def _check(weights: Array, center: Array, offsets: Array, targets: IndexArray) -
     if weights.ndim != 2 or center.shape != shape[1:]:
         message = "weights must have shape (n_scores, n_features) and center (n_features,)"
         raise ValueError(f"{message}, got {shape} and {center.shape}")
-    if offsets.shape != shape[:1]:
-        message = f"offsets must have shape (n_scores,), ({len(weights)},) for these weights"
-        raise ValueError(f"{message}, got {offsets.shape}")
-    if targets.shape != shape[:1] or targets.dtype.kind not in "iu":
-        message = f"targets must be integers of shape (n_scores,), ({len(weights)},)"
-        raise ValueError(f"{message}, got {targets.dtype} of shape {targets.shape}")
-    if shape[0] < 2 or shape[1] < 1 or not targets.any():
-        message = "a rule needs two targets and one feature at least"
-        raise ValueError(f"{message}, got weights {shape}")
+    if offsets.shape != shape[:1] or targets.shape != shape[:1]:
+        message = f"offsets and targets must have shape (n_scores,), {shape[:1]} here"
+        raise ValueError(f"{message}, got {offsets.shape} and {targets.shape}")
+    if {center.dtype, offsets.dtype} != {dtype} or dtype not in (np.float32, np.float64):
+        message = "weights, center and offsets must all be float32 or all float64"
+        raise ValueError(f"{message}, got {dtype}, {center.dtype} and {offsets.dtype}")
+    if shape[0] < 2 or shape[1] < 1 or targets.dtype.kind not in "iu" or not targets.any():
+        raise ValueError(f"a rule needs two targets and one feature at least, got {targets}")
     if targets[0] != 0 or not np.isin(np.diff(targets.astype(np.intp)), (0, 1)).all():
         raise ValueError(f"targets must start at 0 and grow by 1 at most, got {targets}")
-    if dtype != center.dtype or dtype not in (np.float32, np.float64):
-        message = "weights and center must both be float32 or both float64"
-        raise ValueError(f"{message}, got {dtype} and {center.dtype}")
-    if offsets.dtype != dtype:
-        raise ValueError(f"offsets must be {dtype}, as weights, got {offsets.dtype}")
     if not all(np.isfinite(array).all() for array in (weights, center, offsets)):
         raise InputError("weights, center and offsets must be finite, got NaN or infinity")
