@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Protocol, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.optim._minimise import Labels
@@ -89,12 +88,6 @@ class Split:
     objective: float
     info: SolveInfo
 
-    @property
-    def sizes(self) -> list[int]:
-        """Number of rows of each child."""
-        sizes: list[int] = np.bincount(self.labels).tolist()
-        return sizes
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -128,18 +121,19 @@ def keep_together(
 
     A bound on sizes, or a graph, may separate duplicates. They go where the rule sends them;
     or, if children are too small or too large then, where some of them were, if that helps.
-    Duplicates have the same scores along random directions, to the bit; of the few other rows
-    that do, hashes of their values decide.
     """
     if np.array_equal(labels, rule_labels):
         return labels  # a rule does not separate duplicates
+    # Duplicates have the same scores along random directions, to the bit.
     directions = np.random.default_rng(0).standard_normal((2, rows.n_features))
-    scores = np.ascontiguousarray(rows.scores(directions)) + 0.0  # no zero has a sign
-    keys = scores.view(np.result_type(scores, np.complex64))[:, 0]
-    separated = _find_separated(labels, keys)
-    hashes = rows.hash_rows(separated)
-    is_equal = _find_separated(labels[separated], hashes)
-    separated, hashes = separated[is_equal], hashes[is_equal]
+    scores = np.ascontiguousarray(rows.scores(directions))
+    pairs = scores.view(np.result_type(scores, np.complex64))[:, 0]
+    group = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+    one_label = np.zeros(len(labels), dtype=labels.dtype)
+    one_label[group] = labels  # of any row of the group
+    is_divided = np.zeros(len(labels), dtype=bool)
+    is_divided[group[labels != one_label[group]]] = True
+    separated = np.flatnonzero(is_divided[group])
     if not len(separated):
         return labels
     low, high = bounds
@@ -149,7 +143,7 @@ def keep_together(
     together[separated] = by_rule
     if low <= counts.min() and counts.max() <= high:
         return together
-    even, even_counts = _even_out(labels[separated], by_rule, hashes, others)
+    even, even_counts = _even_out(labels[separated], by_rule, group[separated], others)
     if low <= even_counts.min() and even_counts.max() <= high:
         together[separated] = even
         return together
@@ -159,7 +153,7 @@ def keep_together(
 
 
 def _even_out(
-    labels: Labels, rule_labels: Labels, hashes: NDArray[np.uint64], counts: IndexArray
+    labels: Labels, rule_labels: Labels, group: IndexArray, counts: IndexArray
 ) -> tuple[Labels, IndexArray]:
     """Return labels that keep duplicates together in children of about equal size, and sizes.
 
@@ -167,25 +161,13 @@ def _even_out(
     some of its rows or that the rule sends it to. ``counts`` are of all other rows.
     """
     even, counts = rule_labels.copy(), counts.copy()
-    order = np.argsort(hashes, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(hashes[order])) + 1)
-    for group in sorted(groups, key=lambda group: (-len(group), group[0])):
-        choice = np.unique(np.append(labels[group], rule_labels[group[0]]))
-        even[group] = child = choice[counts[choice].argmin()]
-        counts[child] += len(group)
+    order = np.argsort(group, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+    for rows in sorted(groups, key=lambda rows: (-len(rows), rows[0])):
+        choice = np.unique(np.append(labels[rows], rule_labels[rows[0]]))
+        even[rows] = child = choice[counts[choice].argmin()]
+        counts[child] += len(rows)
     return even, counts
-
-
-def _find_separated(
-    labels: Labels, keys: NDArray[np.inexact] | NDArray[np.uint64]
-) -> IndexArray:
-    """Return the positions of rows of which others with the same key have other labels."""
-    group = np.unique(keys, return_inverse=True)[1].reshape(-1)
-    representative = np.zeros(len(labels), dtype=labels.dtype)
-    representative[group] = labels  # of any row of the group
-    is_separated = np.zeros(len(labels), dtype=bool)
-    is_separated[group[labels != representative[group]]] = True
-    return np.flatnonzero(is_separated[group])
 
 
 class Splitter(Protocol):
