@@ -88,7 +88,6 @@ def test_one_cluster_is_one_leaf(X, model):
     assert model.taxonomy_.tree.n_nodes == 1
     assert not model.labels_.any()
     assert not model.predict(X).any()
-    assert model.decision_path(X).toarray().tolist() == [[1]] * len(X)
 
 
 def test_leaves_come_in_steps(X, grown):
@@ -178,18 +177,6 @@ def test_constant_columns_get_no_weight(data, as_kind, model):
             assert rule is None or not rule.weights[:, [0, 5]].any()
 
 
-def test_decision_path_leads_to_the_predicted_leaf(X, as_kind, model):
-    for kind in KINDS:
-        fitted, new = refit(model, as_kind(X, kind)), as_kind(X[::7] + 0.3, kind)
-        tree, visited = fitted.taxonomy_.tree, fitted.decision_path(new)
-        assert visited.format == "csr"
-        assert visited.shape == (new.shape[0], tree.n_nodes)
-        assert (visited.data == 1).all()
-        for row, leaf in enumerate(fitted.predict(new)):
-            nodes = visited.indices[visited.indptr[row] : visited.indptr[row + 1]]
-            assert tuple(nodes) == tree.path(tree.leaves[leaf])
-
-
 def test_predict_repeats_the_labels_where_sizes_are_free(data, as_kind, name, model):
     if name == "hmmc, three-way":
         pytest.skip("no child may be empty: see test_hmmc.py")
@@ -243,7 +230,7 @@ def test_a_refit_overwrites_and_a_failed_one_does_not(X, model):
 
 
 def test_unfitted_models_and_other_columns(X, model):
-    for method in ("predict", "predict_proba", "decision_path"):
+    for method in ("predict", "predict_proba"):
         with pytest.raises(NotFittedError, match=type(model).__name__):
             getattr(clone(model), method)(X)
         with pytest.raises(ValueError, match="19 features"):

@@ -130,18 +130,10 @@ from random rows, SEEDS_PER_CLUSTER each. Of 200 planted clusters in 768 feature
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """A tree of two children per split, without rules: the target of rules.
-
-    Attributes
-    ----------
-    tree : TreeBuilder
-        The tree.
-    labels : int32 array of shape (n_rows,)
-        The leaf of each row of the sample, by its position from the left.
-    """
+    """A tree of two children per split, without rules: the target of rules."""
 
     tree: TreeBuilder
-    labels: Labels
+    labels: Labels  # the leaf of each row of the sample, by its position from the left
 
 
 def find_clusters(
@@ -156,20 +148,9 @@ def find_clusters(
 
     More leaves are grown than requested, and compete for the rows; the closest are linked.
     Their unions compete again, and are linked to the tree above. Leaves smaller than the least
-    size of the splitter are merged with their nearest.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        The rows.
-    splitter : GapSplitter
-        Divides one node, in coordinates, into two.
-    branching : int
-        Pairs of children will be merged up to this many; depth counts as it does then.
-    stop : StoppingRule
-        When the tree is large enough. With a maximum depth the tree stays as it was grown.
-    run : Run
-        Each node draws its random numbers from the seed and its path from the root.
+    size of the splitter are merged with their nearest. With a maximum depth the tree stays as
+    it was grown; pairs of children will be merged up to ``branching``, and depth counts as it
+    does then.
     """
     is_linked = stop.max_depth is None
     fine = _finer(stop) if is_linked else stop

@@ -160,20 +160,9 @@ def find_rules(
 ) -> Tree:
     """Return a tree of the same leaves whose rules decide where rows go.
 
-    Parameters
-    ----------
-    clusters : Clusters
-        The target tree, of two children per split.
-    X : array or CSR matrix of shape (n_rows, n_features)
-        The rows of the clusters, with all features.
-    sparsity : Sparsity
-        How few features the rules use.
-    run : Run
-        The seed, and the number of threads.
-    branching : int
-        The most children per split: pairs are merged.
-    min_leaf_size : int
-        Least number of rows of a leaf: smaller ones are removed, and their rows go elsewhere.
+    ``X`` holds the rows of the clusters, with all features. Pairs of children are merged up to
+    ``branching``; leaves of fewer than ``min_leaf_size`` rows are removed, and these go
+    elsewhere.
     """
     tree = _merge_branches(clusters.tree, branching)
     if tree.n_leaves > 1:

@@ -48,53 +48,25 @@ other rows are other starts; the others hardly change."""
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """Where to divide a node: rows of the highest ``weights @ z + offset`` on one side.
+    """Where to divide a node: rows of the highest ``weights @ z + offset`` on one side."""
 
-    Attributes
-    ----------
-    weights : array of shape (n_coordinates,)
-        Of all coordinates, the constant one as well.
-    offset : float
-        Intercept.
-    gap : float
-        Separation of the sample: the larger, the clearer.
-    info : SolveInfo
-        What it took.
-    """
-
-    weights: Array
+    weights: Array  # of all coordinates, the constant one as well
     offset: float
-    gap: float
+    gap: float  # separation of the sample: the larger, the clearer
     info: SolveInfo
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class GapSplitter:
-    """Splits lifted rows, whose last feature is constant, in two where the gap is.
+    """Splits lifted rows, whose last feature is constant, in two where the gap is."""
 
-    Parameters
-    ----------
-    balance : tuple of float
-        Least and greatest size of a child, as multiples of half of the rows.
-    n_init : int
-        Number of starts.
-    min_size : int
-        Least number of rows of a child.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from taxarbor.split._gap import GapSplitter
-    >>> Z = np.array([[0.0, 1.0], [0.1, 1.0], [5.0, 1.0], [5.1, 1.0], [5.2, 1.0]])
-    >>> plane = GapSplitter().find(Z, n_rows=5, seed=0)
-    >>> np.count_nonzero(Z @ plane.weights + plane.offset >= 0.0) in (2, 3)
-    True
-    """
-
-    balance: tuple[float, float] = (0.5, 1.5)
+    balance: tuple[float, float] = (
+        0.5,
+        1.5,
+    )  # sizes of a child, as multiples of half of the rows
     n_init: int = 1
-    min_size: int = 1
+    min_size: int = 1  # of a child
 
     def find(self, sample: Array, n_rows: int, seed: int) -> Plane | Refusal:
         """Return the best plane for a sample of a node's rows, or why there is none."""
