@@ -1,13 +1,12 @@
 """From coordinates to clusters and the tree above them: grow, compete, link."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
 from taxarbor import native
-from taxarbor._run import GrowthEvent, Run, node_seed
+from taxarbor._run import Run, node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._coordinates import Coordinates, draw_rows
 from taxarbor.clusters._leaves import (
@@ -31,12 +30,10 @@ def grow_leaves(
     run: Run,
     *,
     max_children: int = 2,
-    n_reported: int | None = None,
 ) -> tuple[TreeBuilder, Labels]:
     """Grow a tree of two children per split; return it, and the leaf of each row.
 
-    Splits will be merged up to ``max_children``: depth counts as it does then. The observer is
-    told of ``n_reported`` leaves when all are grown.
+    Splits will be merged up to ``max_children``: depth counts as it does then.
     """
     n_rows = coordinates.n_rows
     # In random order, so that the first rows of a node are a sample of them.
@@ -47,20 +44,7 @@ def grow_leaves(
         rows = values[tree.rows(node)] if node else values
         return _divide(rows, splitter, node_seed(run.seed, tree.lineage(node)[0]))
 
-    def observe(event: GrowthEvent, /) -> None:
-        if stop.n_leaves is not None and n_reported is not None:
-            done = max(event.n_leaves * n_reported // stop.n_leaves, 1)
-            event = GrowthEvent(done, n_reported, event.n_tried)
-        run.observer(event)
-
-    tree = grow_tree(
-        n_rows,
-        divide,
-        branching=2,
-        stop=stop,
-        run=replace(run, observer=observe),
-        max_children=max_children,
-    )
+    tree = grow_tree(n_rows, divide, branching=2, stop=stop, run=run, max_children=max_children)
     labels = np.empty(n_rows, dtype=np.int32)
     labels[order] = tree.labels
     return tree, labels
@@ -154,12 +138,9 @@ def find_clusters(
     """
     is_linked = stop.max_depth is None
     fine = _finer(stop) if is_linked else stop
-    tree, grown = grow_leaves(
-        coordinates, splitter, fine, run, max_children=branching, n_reported=stop.n_leaves
-    )
+    tree, grown = grow_leaves(coordinates, splitter, fine, run, max_children=branching)
     if tree.n_leaves == 1:
         return Clusters(tree, grown)
-    notes = [tree.note(leaf) for leaf in tree.leaves]
     leaves = Leaves.of(grown, tree.n_leaves, coordinates)
     leaves, _ = compete(leaves, coordinates)
     if is_linked:
@@ -174,13 +155,11 @@ def find_clusters(
         # Rows have moved since: the leaves stay, the tree above them is made anew.
         tree, place = link_leaves(leaves.means, leaves.counts, StoppingRule())
         labels = place[leaves.labels].astype(np.int32)
-    else:
-        tree.resize(leaves.counts)
-        labels = leaves.labels
-    matched = match_notes(labels, grown, notes)
-    for position, leaf in enumerate(tree.leaves):
-        tree.refuse(leaf, matched.get(position, ""))
-    return Clusters(tree, labels)
+        return Clusters(tree, labels)
+    tree.resize(leaves.counts)
+    for leaf in tree.leaves:
+        tree.refuse(leaf, "")  # a reason may not hold for the rows that it has now
+    return Clusters(tree, leaves.labels)
 
 
 def _choose_clusters(
@@ -214,21 +193,6 @@ def _renumber(leaves: Leaves, place: IndexArray, coordinates: Coordinates) -> Le
     """Return the unions of some leaves, given the position of each among them."""
     labels = place[leaves.labels].astype(np.int32)
     return Leaves.of(labels, int(place.max()) + 1, coordinates)
-
-
-def match_notes(labels: Labels, grown: Labels, notes: Sequence[str]) -> dict[int, str]:
-    """Return the notes of grown leaves, for the leaves that have just the same rows.
-
-    A note says why the rows of a leaf could not be split: of other rows it may not hold.
-    """
-    if not any(notes):
-        return {}
-    sizes, grown_sizes = np.bincount(labels), np.bincount(grown)
-    pairs, counts = np.unique(labels.astype(np.intp) * len(notes) + grown, return_counts=True)
-    new, old = np.divmod(pairs, len(notes))
-    is_same = (counts == sizes[new]) & (counts == grown_sizes[old])
-    matches = zip(new[is_same].tolist(), old[is_same].tolist(), strict=True)
-    return {label: notes[leaf] for label, leaf in matches if notes[leaf]}
 
 
 def _finer(stop: StoppingRule) -> StoppingRule:

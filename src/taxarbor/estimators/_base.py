@@ -173,7 +173,7 @@ def warn_if_short(tree: Tree, stop: StoppingRule, branching: int) -> None:
         if not reasons and tree.n_leaves + branching - 1 > requested:
             reasons = f"a split into {branching} adds {branching - 1} leaves at once"
         if not reasons and stop.max_leaf_size is None and stop.max_depth is None:
-            reasons = "others would be too small, or no rule separates their rows"
+            reasons = "more would be too small, or have equal rows, or no rule separates them"
         leaves = counted(tree.n_leaves, "leaf", "leaves")
         message = f"the tree has {leaves} where {requested} were requested"
     elif requested is None and stop.max_leaf_size is not None:

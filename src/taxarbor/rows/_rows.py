@@ -5,7 +5,7 @@ features (float64) and arrays over rows. Nothing is copied.
 """
 
 from dataclasses import dataclass
-from typing import Self, TypeAlias, final
+from typing import NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,9 +37,7 @@ class SplitProblem:
     max_working: int  #: most features that one Newton step may change
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class SplitSolution:
+class SplitSolution(NamedTuple):
     """Weights (d, of two children), labels and scores of a split, and its rounds."""
 
     weights: Array

@@ -308,9 +308,9 @@ class Problem:
             max_alternations=self.max_rounds,
             max_working=self._max_features(self.max_working),
         )
-        end = rows.solve_pair(problem) if is_pair else rows.solve_kway(problem)
-        W, status = np.atleast_2d(end.weights), Status(end.status)
-        return Alternation(W, end.labels, end.scores, status, end.trace, end.n_passes)
+        solve = rows.solve_pair if is_pair else rows.solve_kway
+        W, labels, scores, trace, status, n_passes = solve(problem)
+        return Alternation(np.atleast_2d(W), labels, scores, Status(status), trace, n_passes)
 
     def _solve_in_span(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
         """Solve for few rows of many features, where only a ridge counts.
