@@ -19,15 +19,6 @@ __all__ = ["Run", "StoppingRule", "grow"]
 class StoppingRule:
     """When a tree is large enough. A limit that is None has no effect.
 
-    Attributes
-    ----------
-    n_leaves : int or None
-        The tree never has more leaves than this.
-    max_leaf_size : int or None
-        Leaves of at most this many rows are not split.
-    max_depth : int or None
-        Leaves at this depth are not split.
-
     Examples
     --------
     >>> from taxarbor.grow import StoppingRule
@@ -35,9 +26,9 @@ class StoppingRule:
     True
     """
 
-    n_leaves: int | None = None
-    max_leaf_size: int | None = None
-    max_depth: int | None = None
+    n_leaves: int | None = None  #: the tree never has more leaves than this
+    max_leaf_size: int | None = None  #: leaves of at most this many rows are not split
+    max_depth: int | None = None  #: leaves at this depth are not split
 
     def is_full(self, n_leaves: int, branching: int) -> bool:
         """Say whether one more split would make too many leaves."""

@@ -31,15 +31,7 @@ def assign_balanced(
     if costs.ndim != 2:
         raise ValueError(f"costs must have shape (n_rows, n_clusters); got {costs.shape}")
     _check_feasible(costs.shape[0], costs.shape[1], lower, upper)
-    known: NDArray[np.int32] | None = None
-    if warm is not None:
-        warm = np.asarray(warm)
-        if warm.shape != costs.shape[:1] or warm.dtype.kind not in "iu":
-            raise ValueError(
-                f"warm must hold whole numbers, one label for each of {len(costs)} rows; got "
-                f"{warm.dtype} of shape {warm.shape}"
-            )
-        known = np.ascontiguousarray(warm, dtype=np.int32)
+    known = None if warm is None else np.ascontiguousarray(warm, dtype=np.int32)
     return assign_flow(costs, lower, min(upper, len(costs)), known)
 
 

@@ -53,21 +53,20 @@ class SplitSolution(NamedTuple):
 class HalveProblem:
     """A division in two of lifted rows, whose last feature is constant, by the best of starts.
 
-    The plane is found as in :class:`SplitProblem`, with no penalty but a ridge. ``ridge`` is a
-    share of the rows' variance, ``violation`` of its root.
+    The plane is found as in :class:`SplitProblem`, with no penalty but a ridge.
     """
 
     seed: int  #: of the starts
     starts: list[str]  #: each "principal", "ward" or "far_rows"
     bounds: tuple[int, int]  #: least and greatest number of rows of child 0
-    ridge: float
-    tol: float
-    violation: float
-    max_rounds: int
-    start_rows: int  #: rows that starts read, except Ward's
-    ward_rows: int  #: rows that Ward's starts read
-    lloyd_steps: int
-    power_steps: int
+    ridge: float  #: a share of the rows' variance
+    tol: float = 0.02
+    violation: float = 2e-5  #: a share of the root of the rows' variance
+    max_rounds: int = 100
+    start_rows: int = 500  #: rows that starts read, except Ward's
+    ward_rows: int = 200  #: rows that Ward's starts read, which need all pairs of them
+    lloyd_steps: int = 3  #: six are no better
+    power_steps: int = 3
 
 
 @final
@@ -108,17 +107,13 @@ def as_rows(X: Features, *, center: Array | None = None, n_threads: int = 1) -> 
 
     Raises
     ------
-    TypeError
-        If X is neither an array nor a sparse matrix.
-    ValueError
-        If its shape, type, order or structure, the centre or the number of threads is wrong.
+    TypeError, ValueError
+        If X is no such matrix, or the centre or the number of threads is wrong.
 
     Examples
     --------
     >>> import numpy as np
     >>> rows = as_rows(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    >>> rows.center
-    array([2., 5.])
     >>> rows.scores(np.array([[1.0, 1.0]]))
     array([[-1.],
            [ 1.]])
@@ -155,29 +150,14 @@ class Rows:
     (2, array([3., 5.]))
     """
 
-    __slots__ = ("_X", "_data", "center")
+    __slots__ = ("_X", "_data", "center", "dtype", "n_features", "n_rows")
 
     def __init__(self, X: Features, data: native.Data) -> None:
-        self._X = X
-        self._data = data
+        self._X, self._data = X, data
+        self.n_rows, self.n_features = data.n_rows, data.n_features
+        self.dtype: np.dtype[np.floating] = X.dtype
         self.center: Array = data.center
         self.center.flags.writeable = False
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._data.n_rows
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self._data.n_features
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Type of the data and of the scores."""
-        dtype: np.dtype[np.floating] = self._X.dtype
-        return dtype
 
     @property
     def n_threads(self) -> int:

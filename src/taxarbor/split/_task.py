@@ -16,21 +16,6 @@ from taxarbor.tree import LinearRule
 class SplitTask:
     """All that a split may depend on, so that it depends on nothing else.
 
-    Attributes
-    ----------
-    rows : Rows
-        The rows of the node, about their mean.
-    path : tuple of int
-        Which child to take at each ancestor, from the root down.
-    lineage : tuple of LinearRule
-        The rules of those ancestors.
-    n_children : int
-        Number of children to make.
-    seed : int
-        The tree's seed; together with the path it makes the node's own random numbers.
-    origin : array of shape (n_features,) or None
-        The mean of all the data, for a splitter that sees every node from there.
-
     Examples
     --------
     >>> import numpy as np
@@ -41,12 +26,12 @@ class SplitTask:
     True
     """
 
-    rows: Rows
-    path: tuple[int, ...]
-    lineage: tuple[LinearRule, ...]
-    n_children: int
-    seed: int
-    origin: Array | None = None
+    rows: Rows  #: the rows of the node, about their mean
+    path: tuple[int, ...]  #: which child to take at each ancestor, from the root down
+    lineage: tuple[LinearRule, ...]  #: the rules of those ancestors
+    n_children: int  #: number of children to make
+    seed: int  #: the tree's; with the path it makes the node's own random numbers
+    origin: Array | None = None  #: the mean of all the data
 
     def rng(self) -> np.random.Generator:
         """Return this node's random generator, independent of the rest of the tree."""
@@ -59,19 +44,6 @@ class SplitTask:
 class Split:
     """A division of one node.
 
-    Attributes
-    ----------
-    labels : array of shape (n_rows,)
-        The child of each row; no child is empty.
-    rule : LinearRule or None
-        Sends a new row to a child; None where rules are found when the tree is whole.
-    score : float
-        Priority of this split: the leaf with the highest is split next.
-    objective : float
-        What the splitter minimised.
-    info : SolveInfo
-        What it took.
-
     Examples
     --------
     >>> import numpy as np
@@ -82,11 +54,11 @@ class Split:
     'converged'
     """
 
-    labels: Labels
-    rule: LinearRule | None
-    score: float
-    objective: float
-    info: SolveInfo
+    labels: Labels  #: the child of each row; no child is empty
+    rule: LinearRule | None  #: sends new rows to a child; None: rules are found later
+    score: float  #: the leaf with the highest is split next
+    objective: float  #: what the splitter minimised
+    info: SolveInfo  #: what it took
 
 
 @final
