@@ -233,8 +233,8 @@ class Taxarbor(TaxonomyEstimator):
         Warns
         -----
         GrowthWarning
-            If there are fewer leaves than requested, with the leaves that cannot be split and
-            why; or if ``n_clusters="auto"`` finds no clusters.
+            If there are fewer leaves than requested, or if ``n_clusters="auto"`` finds no
+            clusters.
         """
         with start_run(self) as run:
             source = open_source(X, embedding=embedding)
