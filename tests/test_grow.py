@@ -8,7 +8,7 @@ import pytest
 
 from taxarbor._run import ignore
 from taxarbor._types import SolveInfo, Status
-from taxarbor.grow import Run, StoppingRule, grow, grow_from
+from taxarbor.grow import Run, StoppingRule, grow, grow_tree
 from taxarbor.rows import as_rows
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split
 from taxarbor.tree import LinearRule
@@ -89,9 +89,15 @@ def test_depth_counts_as_it_does_when_pairs_are_merged():
     """A split of K children is made of K - 1 pairs, which are together one level deep."""
     for branching in (2, 3, 5):
         for seed in range(6):
-            source, stop = Pretended(seed, 2, False, refused=0.0), StoppingRule(max_depth=2)
-            limits = {"stop": stop, "run": Run(seed), "max_children": branching}
-            assert grow_from(source, branching=2, **limits).n_leaves == branching**2
+            rng = np.random.default_rng(seed)
+
+            def divide(tree, node, rng=rng):
+                labels = np.arange(tree.size(node)) % 2
+                return Split(labels, None, float(rng.integers(5, 20)), 0.0, INFO)
+
+            options = {"stop": StoppingRule(max_depth=2), "run": Run(seed)}
+            tree = grow_tree(500, divide, branching=2, max_children=branching, **options)
+            assert tree.n_leaves == branching**2
 
 
 def test_sizes_and_depths(rows):
@@ -193,96 +199,6 @@ def test_the_tree_does_not_depend_on_how_splits_are_run():
                 for rows in (lifted(300), lifted(300, n_threads=2)):
                     assert_same(plain, grow_with(rows, splitter, pool=pool, **options))
             assert_same(plain, grow_with(lifted(300), splitter, pool=Backwards(), **options))
-
-
-# ---- many nodes at a time ----
-
-
-@dataclass
-class Division:
-    score: float
-    sizes: tuple
-    objective: float = 0.0
-    info: object = None
-
-
-class Pretended:
-    """A source whose nodes are divided by chance, each always the same way."""
-
-    n_rows = 5000
-
-    def __init__(self, seed, n_children, is_speculative, *, refused=0.1, by_size=True):
-        self.seed, self.n_children, self.is_speculative = seed, n_children, is_speculative
-        self.refused, self.by_size = refused, by_size
-        self.sizes, self.rounds = {(): self.n_rows}, []
-
-    def propose_splits(self, paths):
-        self.rounds.append([*paths])
-        return [self.split(path) for path in paths]
-
-    def split(self, path):
-        rng = np.random.default_rng([self.seed, 1, *path])
-        size, K = self.sizes[path], self.n_children
-        if size < 2 * K or rng.random() < self.refused:
-            return Refusal(f"node {path}")
-        cuts = np.sort(rng.choice(size - 1, K - 1, replace=False)) + 1
-        sizes = tuple(np.diff([0, *cuts, size]).tolist())
-        self.sizes |= {(*path, at): part for at, part in enumerate(sizes)}
-        score = rng.integers(5, 20)  # with ties
-        return Division(float(score * size if self.by_size else score), sizes)
-
-    def apply(self, tree, node, path, split):
-        return tree.divide(node, split.sizes)
-
-
-def grow_twice(seed, n_children, *, max_children=2, refused=0.1, by_size=True, **limits):
-    """Return trees that were grown one node at a time and in rounds, and the rounds."""
-    grown = []
-    for is_speculative in (False, True):
-        events = []
-        source = Pretended(seed, n_children, is_speculative, refused=refused, by_size=by_size)
-        run, stop = Run(0, events.append, width=1000), StoppingRule(**limits)
-        settings = {"stop": stop, "run": run, "max_children": max_children}
-        tree = grow_from(source, branching=n_children, **settings)
-        grown.append((tree.freeze(with_rows=False), source.rounds, events))
-    return grown
-
-
-@pytest.mark.parametrize("n_children", [2, 3])
-@pytest.mark.parametrize(
-    "limits",
-    [
-        {"n_leaves": 1},
-        {"n_leaves": 3},
-        {"n_leaves": 40},
-        {"n_leaves": 200},
-        {"max_leaf_size": 100},
-        {"max_depth": 4},
-        {"max_depth": 2, "max_children": 3},
-        {"n_leaves": 25, "max_depth": 5, "max_leaf_size": 300},
-        {"n_leaves": 60, "refused": 0.4},
-        {"n_leaves": 60, "by_size": False},
-        {"n_leaves": 200, "by_size": False, "refused": 0.0},
-    ],
-    ids=str,
-)
-def test_rounds_grow_the_same_tree(limits, n_children):
-    """As one node at a time, in fewer rounds, and with few nodes tried in vain."""
-    n_tried = n_needed = 0
-    for seed in range(8):
-        (one, single, events), (other, rounds, again) = grow_twice(seed, n_children, **limits)
-        for name in ("start", "stop", "parents", "birth", "score", "objective"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-        assert one.notes == other.notes
-        assert events == again  # nodes that are not in the tree are not reported
-        needed = [path for some in single for path in some]
-        tried = [path for some in rounds for path in some]
-        assert len(set(tried)) == len(tried)
-        assert set(needed) <= set(tried)
-        assert len(rounds) <= len(single)
-        n_tried, n_needed = n_tried + len(tried), n_needed + len(needed)
-    if "by_size" not in limits:
-        assert n_tried <= 2 * n_needed
 
 
 def numbers(tasks):

@@ -14,6 +14,7 @@ from experiments.baselines._splitters import (
 )
 from taxarbor import HMMC
 from taxarbor.estimators._base import TaxonomyEstimator, check_growth
+from taxarbor.estimators._hmmc import fit_greedily
 from taxarbor.grow import StoppingRule
 from taxarbor.split._alternate import SolverName
 from taxarbor.tables._validation import check_choice, check_count
@@ -79,7 +80,7 @@ class MMC(TaxonomyEstimator):
             tol=self.tol,
         )  # fmt: skip
         splitter = one_split._make_splitter(branching)
-        return self._fit_greedily(X, sample_weight, splitter, branching, stop)
+        return fit_greedily(self, X, sample_weight, splitter, branching=branching, stop=stop)
 
 
 class HierarchicalKMeans(TaxonomyEstimator):
@@ -128,10 +129,10 @@ class HierarchicalKMeans(TaxonomyEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
-        branching, stop = check_growth(self)
+        branching, stop = check_growth(self, self.n_clusters)
         check_choice("criterion", self.criterion, CRITERIA)
         splitter = KMeansSplitter(self.criterion, check_count("n_init", self.n_init, least=1))
-        return self._fit_greedily(X, sample_weight, splitter, branching, stop)
+        return fit_greedily(self, X, sample_weight, splitter, branching=branching, stop=stop)
 
 
 class HierarchicalSpectral(TaxonomyEstimator):
@@ -190,9 +191,9 @@ class HierarchicalSpectral(TaxonomyEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree; see :meth:`Taxarbor.fit`."""
-        branching, stop = check_growth(self)
+        branching, stop = check_growth(self, self.n_clusters)
         check_choice("criterion", self.criterion, CRITERIA)
         n_neighbors = check_count("n_neighbors", self.n_neighbors, least=1)
         n_init = check_count("n_init", self.n_init, least=1)
         splitter = SpectralSplitter(self.criterion, n_neighbors, n_init)
-        return self._fit_greedily(X, sample_weight, splitter, branching, stop)
+        return fit_greedily(self, X, sample_weight, splitter, branching=branching, stop=stop)

@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor._run import Run
@@ -29,10 +28,6 @@ def find(X, n_leaves=None, *, run=None, branching=2, min_size=1, **limits):
 
 def sizes(clusters):
     return [clusters.tree.size(leaf) for leaf in clusters.tree.leaves]
-
-
-def notes(clusters):
-    return [clusters.tree.note(leaf) for leaf in clusters.tree.leaves]
 
 
 def test_labels_are_those_of_the_leaves(data):
@@ -82,24 +77,6 @@ def test_limits_hold(data):
         assert tree.freeze(with_rows=False).height <= 2
 
 
-@pytest.mark.parametrize("limits", [{"n_leaves": 9}, {"max_depth": 5}])
-def test_leaves_of_the_same_rows_keep_their_notes(limits):
-    """Those of other rows have none: where rows moved, a note may not hold."""
-    X = np.repeat(np.random.default_rng(0).standard_normal((3, 2)), 40, axis=0)
-    clusters = find(X, **limits)
-    assert sizes(clusters) == [40] * 3
-    assert all("equal" in note for note in notes(clusters))
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        X = rng.integers(0, 3, (60, 2)) + 0.05 * rng.integers(0, 2, (60, 2))
-        clusters = find(np.ascontiguousarray(X, dtype=float), **limits)
-        for label, note in enumerate(notes(clusters)):
-            rows = X[clusters.labels == label]
-            if "equal" in note:
-                assert (rows == rows[0]).all()
-                assert f" {len(rows)} rows" in note
-
-
 # ---- leaves, divided by planes ----
 
 
@@ -132,13 +109,3 @@ def test_what_the_sample_does_not_have():
         X[far] += 1.0
         _, labels = grow(X, 2, run=Run(seed))
         assert np.flatnonzero(labels == labels[far]).tolist() == [far]
-
-
-def test_an_observer_sees_the_leaves_asked_for(data):
-    """More of them are grown than are left in the end."""
-    events = []
-    coordinates, run = find_coordinates(data["cloud"], 0), Run(observer=events.append)
-    grow_leaves(coordinates, GapSplitter(), StoppingRule(20), run, n_reported=10)
-    numbers = [event.n_leaves for event in events]
-    assert numbers == sorted(numbers)
-    assert (numbers[-1], {event.max_leaves for event in events}) == (10, {10})

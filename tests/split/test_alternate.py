@@ -12,7 +12,7 @@ from taxarbor.optim import HingeLoss, first_point, minimise
 from taxarbor.rows import as_rows
 from taxarbor.rows._rows import SplitProblem
 from taxarbor.split import Regularizer
-from taxarbor.split._alternate import Problem, principal_start
+from taxarbor.split._alternate import Problem, find_start
 from taxarbor.split._margins import KINDS
 
 BALANCE = (0.6, 1.4)
@@ -38,7 +38,7 @@ def origins(rows):
 
 
 def start_of(rows, K, seed=0):
-    return principal_start(rows, K, np.random.default_rng(seed))
+    return find_start(rows, K, "principal", np.random.default_rng(seed))
 
 
 def first_labels(rows, centers):

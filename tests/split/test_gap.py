@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from taxarbor.split import Refusal
-from taxarbor.split._gap import PLANE_ROWS, RIDGE, TOL, GapSplitter, Plane
+from taxarbor.split._gap import PLANE_ROWS, RIDGE, GapSplitter, Plane
 
 LIFT = 10.0
 DTYPES = ("float32", "float64")
@@ -65,7 +65,7 @@ def test_the_objective_is_nearly_the_least_for_the_labels():
             return 0.5 * (np.maximum(1.0 - sign * (Z @ d), 0.0) ** 2).mean() + ridge * (d @ d)
 
         least = minimize(objective, np.zeros(4), method="BFGS").fun
-        assert least * (1.0 - 1e-4) <= found.info.trace[-1] <= least * (1.0 + 2.0 * TOL)
+        assert least * (1.0 - 1e-4) <= found.info.trace[-1] <= least * (1.0 + 2.0 * 0.02)
 
 
 def test_few_or_equal_rows_are_refused(draw):

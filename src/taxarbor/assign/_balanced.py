@@ -26,26 +26,12 @@ def assign_balanced(
     Costs, of shape (n_rows, n_clusters), are finite; they are added and compared in float64.
     ``warm`` holds the labels of the previous round: if still optimal, they are returned.
     ValueError if no labels satisfy the bounds, costs are not finite, or a shape is wrong.
-
-    Examples
-    --------
-    >>> costs = np.array([[0.0, 9.0], [1.0, 5.0], [2.0, 3.0], [0.0, 1.0]])
-    >>> assign_balanced(costs, 2, 2)
-    array([0, 0, 1, 1], dtype=int32)
     """
     costs = _floats(costs)
     if costs.ndim != 2:
         raise ValueError(f"costs must have shape (n_rows, n_clusters); got {costs.shape}")
     _check_feasible(costs.shape[0], costs.shape[1], lower, upper)
-    known: NDArray[np.int32] | None = None
-    if warm is not None:
-        warm = np.asarray(warm)
-        if warm.shape != costs.shape[:1] or warm.dtype.kind not in "iu":
-            raise ValueError(
-                f"warm must hold whole numbers, one label for each of {len(costs)} rows; got "
-                f"{warm.dtype} of shape {warm.shape}"
-            )
-        known = np.ascontiguousarray(warm, dtype=np.int32)
+    known = None if warm is None else np.ascontiguousarray(warm, dtype=np.int32)
     return assign_flow(costs, lower, min(upper, len(costs)), known)
 
 
@@ -87,16 +73,8 @@ def size_bounds(n: int, k: int, low: float, high: float) -> tuple[int, int]:
     child empty, then widened by the least amount that makes ``k * lower <= n <= k * upper``.
 
     ``low`` and ``high`` are multiples of ``n / k``, ``0 <= low <= 1 <= high``. ValueError if
-    they are not, or if a child must be empty.
-
-    Examples
-    --------
-    >>> size_bounds(30, 3, 0.9, 1.1)
-    (9, 11)
-    >>> size_bounds(7, 3, 1, 1)
-    (2, 3)
-    >>> size_bounds(7, 3, 0, 3)
-    (1, 5)
+    they are not, or if a child must be empty. Of 30 rows and 3 children, 0.9 and 1.1 are 9 and
+    11 rows.
     """
     if not 1 <= k <= n:
         raise ValueError(f"{n} rows cannot make {k} non-empty children; need 1 <= k <= n")

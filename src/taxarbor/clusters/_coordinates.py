@@ -84,32 +84,14 @@ def reduce_wide(X: Features) -> Features:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Coordinates:
-    """Rows along their principal directions, in units of their overall spread.
+    """Rows along their principal directions, in units of their overall spread."""
 
-    Attributes
-    ----------
-    values : float32 array of shape (n_rows, n_coordinates + 1)
-        The coordinates; the last one is constant.
-    directions : array of shape (n_coordinates, n_features)
-        Maps a row, less the center, to its coordinates.
-    center : array of shape (n_features,)
-        The mean of the rows.
-    scatter : array of shape (n_coordinates, n_coordinates)
-        The mean product of each two coordinates.
-    unit : float
-        All coordinates are multiples of it.
-    dtype : dtype
-        Of the features.
-    n_threads : int
-        Threads of one pass; no result depends on it.
-    """
-
-    values: Array
-    directions: Array
-    center: Array
-    scatter: Array
-    unit: float
-    dtype: np.dtype[np.floating]
+    values: Array  # (n_rows, n_coordinates + 1), float32; the last one is constant
+    directions: Array  # (n_coordinates, n_features), from a row less the center to coordinates
+    center: Array  # (n_features,), the mean of the rows
+    scatter: Array  # (n_coordinates, n_coordinates), the mean product of each two
+    unit: float  # all coordinates are multiples of it
+    dtype: np.dtype[np.floating]  # of the features
     n_threads: int = 1
 
     @property

@@ -1,13 +1,12 @@
 """From coordinates to clusters and the tree above them: grow, compete, link."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
 from taxarbor import native
-from taxarbor._run import GrowthEvent, Run, node_seed
+from taxarbor._run import Run, node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._coordinates import Coordinates, draw_rows
 from taxarbor.clusters._leaves import (
@@ -18,100 +17,10 @@ from taxarbor.clusters._leaves import (
     merge_small,
     seed_leaves,
 )
-from taxarbor.grow import Path, StoppingRule, grow_from
+from taxarbor.grow import StoppingRule, grow_tree
 from taxarbor.split import Refusal, Split
 from taxarbor.split._gap import PLANE_ROWS, GapSplitter, Plane
 from taxarbor.tree import TreeBuilder
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """Rows of a node, in random order: the first are a sample of them."""
-
-    values: Array
-    ids: IndexArray
-
-    def where(self, mask: Array) -> "_Part":
-        return _Part(self.values[mask], self.ids[mask])
-
-
-@final
-class SampledTree:
-    """The rows of a sample, as the nodes of a growing tree divide them."""
-
-    is_speculative = True
-
-    def __init__(self, rows: Array, splitter: GapSplitter, run: Run) -> None:
-        order = draw_rows(len(rows), len(rows), node_seed(run.seed, ()))
-        self.n_rows, self._splitter, self._run = len(rows), splitter, run
-        self._parts: dict[Path, _Part] = {(): _Part(rows[order], order)}
-        self.ids: dict[Path, IndexArray] = {(): order}
-
-    def propose_splits(self, paths: Sequence[Path]) -> list[Split | Refusal]:
-        """Return the division of each node, or why there is none."""
-        divisions = list(self._run.each(self._divide, paths))
-        for path, (_, parts) in zip(paths, divisions, strict=True):
-            del self._parts[path]
-            for side, part in enumerate(parts):
-                self._parts[(*path, side)] = part
-                self.ids[(*path, side)] = part.ids
-        return [split for split, _ in divisions]
-
-    def apply(self, tree: TreeBuilder, node: int, path: Path, split: Split) -> tuple[int, ...]:
-        """Split a leaf of the tree."""
-        return tree.divide(node, split.sizes)
-
-    def _divide(self, path: Path) -> tuple[Split | Refusal, Sequence[_Part]]:
-        """Return the division of a node, and the rows of its children."""
-        part = self._parts[path]
-        size, least = len(part.ids), max(self._splitter.min_size, 1)
-        plane = self._find_plane(path)
-        if isinstance(plane, Refusal):
-            return plane, ()
-        scores = native.plane_scores(part.values, plane.weights, plane.offset)
-        is_high = scores >= self._threshold(scores)
-        is_first = is_high == is_high[0]  # the first child has the first row
-        n_first = int(np.count_nonzero(is_first))
-        if min(n_first, size - n_first) < least:
-            if least == 1:
-                return Refusal(f"all of its {size} rows are equal, or nearly so"), ()
-            return Refusal(
-                f"its {size} rows hold duplicates that cannot be split into children of at "
-                f"least {least} rows"
-            ), ()
-        info = plane.info
-        split = Split((~is_first).astype(np.int8), None, size * plane.gap, info.trace[-1], info)
-        return split, (part.where(is_first), part.where(~is_first))
-
-    def _find_plane(self, path: Path) -> Plane | Refusal:
-        """Return the plane of a node; where its sample is one point, add rows that differ."""
-        rows, seed = self._parts[path].values, node_seed(self._run.seed, path)
-        plane = self._splitter.find(rows[:PLANE_ROWS], len(rows), seed)
-        if isinstance(plane, Plane) or len(rows) <= PLANE_ROWS:
-            return plane
-        others = rows[(rows != rows[0]).any(axis=1)][: PLANE_ROWS // 2]
-        alike = np.tile(rows[0], (PLANE_ROWS - len(others), 1))
-        return self._splitter.find(np.concatenate([alike, others]), len(rows), seed)
-
-    def _threshold(self, scores: Array) -> np.float32:
-        """Return where to cut, so that the children keep to the bounds on their sizes.
-
-        Rows of equal scores stay together, where most of them would be.
-        """
-        n = len(scores)
-        n_high = int(np.count_nonzero(scores >= 0.0))
-        low, high = self._splitter.bounds(n, n)
-        target = min(max(n_high, low), high)
-        if target == n_high:
-            return np.float32(0.0)
-        score = np.partition(scores, n - target)[n - target]
-        above = int(np.count_nonzero(scores > score))
-        upto = int(np.count_nonzero(scores >= score))
-        least = max(self._splitter.min_size, 1)
-        fits, other_fits = (least <= size <= n - least for size in (above, upto))
-        is_above = fits if fits != other_fits else target - above < upto - target
-        return np.float32(np.nextafter(score, np.float32(np.inf)) if is_above else score)
 
 
 def grow_leaves(
@@ -121,44 +30,75 @@ def grow_leaves(
     run: Run,
     *,
     max_children: int = 2,
-    n_reported: int | None = None,
 ) -> tuple[TreeBuilder, Labels]:
     """Grow a tree of two children per split; return it, and the leaf of each row.
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-        The rows.
-    splitter : GapSplitter
-        Divides a node.
-    stop : StoppingRule
-        When the tree is large enough.
-    run : Run
-        The seed, where to run, and the observer.
-    max_children : int
-        Splits will be merged up to this many children: depth counts as it does then.
-    n_reported : int, optional
-        Number of leaves reported to the observer when all are grown.
+    Splits will be merged up to ``max_children``: depth counts as it does then.
     """
-    growing = SampledTree(coordinates.values, splitter, run)
+    n_rows = coordinates.n_rows
+    # In random order, so that the first rows of a node are a sample of them.
+    order = draw_rows(n_rows, n_rows, node_seed(run.seed, ()))
+    values = coordinates.values[order]
 
-    def observe(event: GrowthEvent, /) -> None:
-        if stop.n_leaves is not None and n_reported is not None:
-            done = max(event.n_leaves * n_reported // stop.n_leaves, 1)
-            event = GrowthEvent(done, n_reported, event.n_tried)
-        run.observer(event)
+    def divide(tree: TreeBuilder, node: int) -> Split | Refusal:
+        rows = values[tree.rows(node)] if node else values
+        return _divide(rows, splitter, node_seed(run.seed, tree.path(node)))
 
-    tree = grow_from(
-        growing,
-        branching=2,
-        stop=stop,
-        run=replace(run, observer=observe),
-        max_children=max_children,
-    )
-    labels = np.empty(coordinates.n_rows, dtype=np.int32)
-    for position, leaf in enumerate(tree.leaves):
-        labels[growing.ids[tree.path(leaf)]] = position
+    tree = grow_tree(n_rows, divide, branching=2, stop=stop, run=run, max_children=max_children)
+    labels = np.empty(n_rows, dtype=np.int32)
+    labels[order] = tree.labels
     return tree, labels
+
+
+def _divide(rows: Array, splitter: GapSplitter, seed: int) -> Split | Refusal:
+    """Return the division of a node's rows in two, or why there is none."""
+    size, least = len(rows), max(splitter.min_size, 1)
+    plane = _find_plane(rows, splitter, seed)
+    if isinstance(plane, Refusal):
+        return plane
+    scores = native.plane_scores(rows, plane.weights, plane.offset)
+    is_high = scores >= _find_threshold(scores, splitter)
+    is_second = is_high != is_high[0]  # the first child has the first row
+    n_second = int(np.count_nonzero(is_second))
+    if min(n_second, size - n_second) < least:
+        if least == 1:
+            return Refusal(f"all of its {size} rows are equal, or nearly so")
+        return Refusal(
+            f"its {size} rows hold duplicates that cannot be split into children of at "
+            f"least {least} rows"
+        )
+    info = plane.info
+    return Split(is_second.astype(np.int8), None, size * plane.gap, info.trace[-1], info)
+
+
+def _find_plane(rows: Array, splitter: GapSplitter, seed: int) -> Plane | Refusal:
+    """Return the plane of a node; where its sample is one point, add rows that differ."""
+    plane = splitter.find(rows[:PLANE_ROWS], len(rows), seed)
+    if isinstance(plane, Plane) or len(rows) <= PLANE_ROWS:
+        return plane
+    others = rows[(rows != rows[0]).any(axis=1)][: PLANE_ROWS // 2]
+    alike = np.tile(rows[0], (PLANE_ROWS - len(others), 1))
+    return splitter.find(np.concatenate([alike, others]), len(rows), seed)
+
+
+def _find_threshold(scores: Array, splitter: GapSplitter) -> np.float32:
+    """Return where to cut, so that the children keep to the bounds on their sizes.
+
+    Rows of equal scores stay together, where most of them would be.
+    """
+    n = len(scores)
+    n_high = int(np.count_nonzero(scores >= 0.0))
+    low, high = splitter.bounds(n, n)
+    target = min(max(n_high, low), high)
+    if target == n_high:
+        return np.float32(0.0)
+    score = np.partition(scores, n - target)[n - target]
+    above = int(np.count_nonzero(scores > score))
+    upto = int(np.count_nonzero(scores >= score))
+    least = max(splitter.min_size, 1)
+    fits, other_fits = (least <= size <= n - least for size in (above, upto))
+    is_above = fits if fits != other_fits else target - above < upto - target
+    return np.float32(np.nextafter(score, np.float32(np.inf)) if is_above else score)
 
 
 MIN_GROWN, MAX_EXTRA = 16, 500
@@ -174,18 +114,10 @@ from random rows, SEEDS_PER_CLUSTER each. Of 200 planted clusters in 768 feature
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """A tree of two children per split, without rules: the target of rules.
-
-    Attributes
-    ----------
-    tree : TreeBuilder
-        The tree.
-    labels : int32 array of shape (n_rows,)
-        The leaf of each row of the sample, by its position from the left.
-    """
+    """A tree of two children per split, without rules: the target of rules."""
 
     tree: TreeBuilder
-    labels: Labels
+    labels: Labels  # the leaf of each row of the sample, by its position from the left
 
 
 def find_clusters(
@@ -200,29 +132,15 @@ def find_clusters(
 
     More leaves are grown than requested, and compete for the rows; the closest are linked.
     Their unions compete again, and are linked to the tree above. Leaves smaller than the least
-    size of the splitter are merged with their nearest.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        The rows.
-    splitter : GapSplitter
-        Divides one node, in coordinates, into two.
-    branching : int
-        Pairs of children will be merged up to this many; depth counts as it does then.
-    stop : StoppingRule
-        When the tree is large enough. With a maximum depth the tree stays as it was grown.
-    run : Run
-        Each node draws its random numbers from the seed and its path from the root.
+    size of the splitter are merged with their nearest. With a maximum depth the tree stays as
+    it was grown; pairs of children will be merged up to ``branching``, and depth counts as it
+    does then.
     """
     is_linked = stop.max_depth is None
     fine = _finer(stop) if is_linked else stop
-    tree, grown = grow_leaves(
-        coordinates, splitter, fine, run, max_children=branching, n_reported=stop.n_leaves
-    )
+    tree, grown = grow_leaves(coordinates, splitter, fine, run, max_children=branching)
     if tree.n_leaves == 1:
         return Clusters(tree, grown)
-    notes = [tree.note(leaf) for leaf in tree.leaves]
     leaves = Leaves.of(grown, tree.n_leaves, coordinates)
     leaves, _ = compete(leaves, coordinates)
     if is_linked:
@@ -237,13 +155,11 @@ def find_clusters(
         # Rows have moved since: the leaves stay, the tree above them is made anew.
         tree, place = link_leaves(leaves.means, leaves.counts, StoppingRule())
         labels = place[leaves.labels].astype(np.int32)
-    else:
-        tree.resize(leaves.counts)
-        labels = leaves.labels
-    matched = match_notes(labels, grown, notes)
-    for position, leaf in enumerate(tree.leaves):
-        tree.refuse(leaf, matched.get(position, ""))
-    return Clusters(tree, labels)
+        return Clusters(tree, labels)
+    tree.resize(leaves.counts)
+    for leaf in tree.leaves:
+        tree.refuse(leaf, "")  # a reason may not hold for the rows that it has now
+    return Clusters(tree, leaves.labels)
 
 
 def _choose_clusters(
@@ -277,21 +193,6 @@ def _renumber(leaves: Leaves, place: IndexArray, coordinates: Coordinates) -> Le
     """Return the unions of some leaves, given the position of each among them."""
     labels = place[leaves.labels].astype(np.int32)
     return Leaves.of(labels, int(place.max()) + 1, coordinates)
-
-
-def match_notes(labels: Labels, grown: Labels, notes: Sequence[str]) -> dict[int, str]:
-    """Return the notes of grown leaves, for the leaves that have just the same rows.
-
-    A note says why the rows of a leaf could not be split: of other rows it may not hold.
-    """
-    if not any(notes):
-        return {}
-    sizes, grown_sizes = np.bincount(labels), np.bincount(grown)
-    pairs, counts = np.unique(labels.astype(np.intp) * len(notes) + grown, return_counts=True)
-    new, old = np.divmod(pairs, len(notes))
-    is_same = (counts == sizes[new]) & (counts == grown_sizes[old])
-    matches = zip(new[is_same].tolist(), old[is_same].tolist(), strict=True)
-    return {label: notes[leaf] for label, leaf in matches if notes[leaf]}
 
 
 def _finer(stop: StoppingRule) -> StoppingRule:

@@ -47,21 +47,11 @@ Labels = NDArray[np.int32]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaves:
-    """The rows of some leaves.
+    """The rows of some leaves."""
 
-    Attributes
-    ----------
-    labels : int32 array of shape (n_rows,)
-        The leaf of each row.
-    counts : int array of shape (n_leaves,)
-        Rows in each leaf.
-    means : array of shape (n_leaves, n_coordinates)
-        Their mean coordinates.
-    """
-
-    labels: Labels
-    counts: IndexArray
-    means: Array
+    labels: Labels  # (n_rows,), the leaf of each row
+    counts: IndexArray  # (n_leaves,), rows in each leaf
+    means: Array  # (n_leaves, n_coordinates)
 
     @classmethod
     def of(cls, labels: Labels, n_leaves: int, coordinates: Coordinates) -> Self:

@@ -50,14 +50,7 @@ def find_outliers(
 ) -> NDArray[np.bool_] | None:
     """Return which rows are far and alone, one in ten at most; None if none is.
 
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
-        The rows.
-    seed : int
-        Of the samples.
-    copies_per_row : float
-        Copies of each row on average: they are not neighbours of each other.
+    ``copies_per_row`` is the average number of copies of a row: they are not its neighbours.
     """
     n = X.shape[0]
     middle = _robust_mean(X[draw_rows(n, MIDDLE_ROWS, node_seed(seed, ()))])

@@ -1,39 +1,34 @@
-"""What the estimators share: reading the fitted tree, and a fit whose splits are final."""
+"""What the estimators share: how a fitted tree is used, when growth stops, and warnings."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._frames import is_anndata
-from taxarbor._types import Array, IndexArray, Status
-from taxarbor.estimators._fit_steps import TrainingRows, select_columns, start_run
-from taxarbor.grow import StoppingRule, grow
-from taxarbor.rows import as_rows
+from taxarbor._progress import show_progress
+from taxarbor._run import Run, one_blas_thread
+from taxarbor._types import Array, TableLike
+from taxarbor.estimators._fit_steps import select_columns
+from taxarbor.grow import StoppingRule
 from taxarbor.sources import open_source
-from taxarbor.split import MaxMarginSplitter, Splitter
-from taxarbor.tables._validation import (
-    SeenFeatures,
-    check_count,
-    check_jobs,
-    check_new_rows,
-    check_weights,
-)
+from taxarbor.tables import TableEncoder
+from taxarbor.tables._validation import SeenFeatures, check_count, check_jobs, check_new_rows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup
+from taxarbor.taxonomy._edit_taxonomy import drop_rows
 from taxarbor.taxonomy._new_rows import check_matrix, route
 from taxarbor.taxonomy._probabilities import predict_proba
-from taxarbor.tree import Tree, TreeBuilder
-from taxarbor.tree._route_rows import place_rows
+from taxarbor.tree import Tree
 
 MAX_NAMED_REFUSALS = 3
 """Leaves that could not be split, and that a warning names."""
@@ -42,8 +37,9 @@ MAX_NAMED_REFUSALS = 3
 class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A clusterer whose result is a :class:`~taxarbor.taxonomy.Taxonomy`."""
 
-    encoder: Any
-    random_state: Any
+    n_clusters: int | str | None
+    encoder: TableEncoder | str | None
+    random_state: int | np.random.RandomState | None
     n_jobs: int | None
     verbose: int
     taxonomy_: Taxonomy
@@ -51,10 +47,12 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     outlier_score_: Array
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: TableLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the taxonomy; see :meth:`Taxarbor.fit`."""
 
-    def predict(self, X: Any) -> NDArray[np.intp]:
+    def predict(self, X: TableLike) -> NDArray[np.intp]:
         """Predict the cluster of each row by the rules of the tree.
 
         Parameters
@@ -71,7 +69,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         labels: NDArray[np.intp] = self._apply(X, route, np.intp)
         return labels
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: TableLike) -> Array:
         """Predict how likely each row is to be in each cluster again, in a fit to other rows.
 
         A rough estimate until the model was assessed; see
@@ -94,7 +92,11 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return P
 
     def _apply(
-        self, X: Any, work: Callable[..., Any], dtype: DTypeLike, n_columns: int | None = None
+        self,
+        X: TableLike,
+        work: Callable[..., NDArray[Any]],
+        dtype: DTypeLike,
+        n_columns: int | None = None,
     ) -> Any:
         """Return the result of a function of a taxonomy and rows, wherever the rows are."""
         check_is_fitted(self)
@@ -126,54 +128,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _fit_greedily(
-        self,
-        X: Any,
-        sample_weight: Any,
-        splitter: Splitter,
-        branching: int,
-        stop: StoppingRule,
-    ) -> Self:
-        """Grow a tree on all rows, in memory, whose splits are final.
-
-        Labels are those of the splits; excluded rows are routed by the rules.
-        """
-        with start_run(self) as run:
-            source = open_source(X)
-            weights = check_weights(sample_weight, source.n_rows)
-            sample = replace(source.sample(source.n_rows, run.seed), weights=weights)
-            training = TrainingRows.of(self, sample, stop.n_leaves)
-            features = training.features
-            if isinstance(splitter, MaxMarginSplitter):
-                splitter = splitter.over(features.owner)
-            data = as_rows(training.repeat(features.data), n_threads=run.width)
-            stop_at = training.scale_stop(stop)
-            grown = grow(data, splitter, branching=branching, stop=stop_at, run=run)
-            taxonomy, rows = training.decode(grown.freeze(with_rows=False), self)
-            tree = taxonomy.tree
-            routed = np.zeros(len(sample.rows), dtype=np.intp)
-            if tree.n_leaves == 1 or tree.rules[tree.root] is not None:
-                routed = place_rows(tree, rows.data, n_threads=run.width).astype(np.intp)
-            labels = _label_rows(grown.labels, training.index, routed)
-            taxonomy = training.describe(taxonomy, rows, labels)
-            scorer = training.fit_noise_model(taxonomy, rows, labels)
-            scores = scorer.score_rows(taxonomy, rows.data, labels, n_threads=run.width)
-            taxonomy = regroup(taxonomy, labels, training.weigh_rows(weights))
-            fitted = self._copy_fitted(
-                taxonomy,
-                features.seen,
-                labels_=taxonomy.tree.labels.copy(),
-                outlier_score_=scores,
-                n_rerouted_=int(np.count_nonzero(labels != routed)),
-            )
-            warn_if_short(taxonomy.tree, stop, branching)
-            if isinstance(splitter, MaxMarginSplitter):
-                _warn_if_unbalanced(grown, splitter, has_weights=weights is not None)
-            _warn_if_not_converged(taxonomy.tree, has_solver="solver" in self.get_params())
-        self.__dict__ = fitted.__dict__  # in one step, once nothing can fail any more
-        return self
-
-    def _copy_fitted(self, taxonomy: Taxonomy, seen: SeenFeatures, **results: Any) -> Self:
+    def _copy_fitted(self, taxonomy: Taxonomy, seen: SeenFeatures, **results: object) -> Self:
         """Return a copy with the attributes of a fit, and none of an earlier one."""
         params = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         fitted = copy(self)
@@ -181,26 +136,30 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return fitted
 
 
-def _label_rows(labels: IndexArray, index: IndexArray, routed: IndexArray) -> IndexArray:
-    """Return the leaf of most repeats of each row, the first of ties; of none, by the rules."""
-    n_leaves = int(labels.max()) + 1
-    cells, counts = np.unique(index * n_leaves + labels, return_counts=True)
-    cells = cells[np.lexsort((-counts, cells // n_leaves))]
-    rows, first = np.unique(cells // n_leaves, return_index=True)
-    by_row = routed.copy()
-    by_row[rows] = cells[first] % n_leaves
-    return by_row
+@contextmanager
+def start_run(estimator: TaxonomyEstimator) -> Iterator[Run]:
+    """Yield the context of a fit: a seed, threads, and an observer of progress.
 
-
-def check_growth(estimator: Any, n_clusters: int | None = None) -> tuple[int, StoppingRule]:
-    """Return the number of children per split, and when to stop.
-
-    ``n_clusters`` takes the place of the estimator's parameter, if given.
+    Within the block BLAS has one thread, so that sums have one order.
     """
-    names = "n_clusters", "max_leaf_size", "max_depth"
-    given = {name: getattr(estimator, name) for name in names}
-    if n_clusters is not None:
-        given["n_clusters"] = n_clusters
+    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    n_threads = check_jobs(estimator.n_jobs)
+    with ExitStack() as stack:
+        stack.enter_context(one_blas_thread())
+        observer = stack.enter_context(
+            show_progress(type(estimator).__name__, estimator.verbose)
+        )
+        pool = stack.enter_context(ThreadPoolExecutor(n_threads)) if n_threads > 1 else None
+        yield Run(seed, observer, pool, n_threads)
+
+
+def check_growth(estimator: Any, n_clusters: int | str | None) -> tuple[int, StoppingRule]:
+    """Return the number of children per split, and when to stop."""
+    given = {
+        "n_clusters": n_clusters,
+        "max_leaf_size": estimator.max_leaf_size,
+        "max_depth": estimator.max_depth,
+    }
     limits = [v if v is None else check_count(name, v, least=1) for name, v in given.items()]
     if all(limit is None for limit in limits):
         raise InputError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")
@@ -216,7 +175,7 @@ def warn_if_short(tree: Tree, stop: StoppingRule, branching: int) -> None:
         if not reasons and tree.n_leaves + branching - 1 > requested:
             reasons = f"a split into {branching} adds {branching - 1} leaves at once"
         if not reasons and stop.max_leaf_size is None and stop.max_depth is None:
-            reasons = "others would be too small, or no rule separates their rows"
+            reasons = "more would be too small, or have equal rows, or no rule separates them"
         leaves = counted(tree.n_leaves, "leaf", "leaves")
         message = f"the tree has {leaves} where {requested} were requested"
     elif requested is None and stop.max_leaf_size is not None:
@@ -225,35 +184,6 @@ def warn_if_short(tree: Tree, stop: StoppingRule, branching: int) -> None:
         return
     if reasons:
         warn_caller(f"{message}: {reasons}", GrowthWarning)
-
-
-def _warn_if_unbalanced(
-    tree: TreeBuilder, splitter: MaxMarginSplitter, *, has_weights: bool
-) -> None:
-    """Warn, once, of splits that cannot be balanced because equal rows stay together."""
-    splits = [[tree.size(child) for child in tree.children(node)] for node in tree.inner]
-    unbalanced = [sizes for sizes in splits if not splitter.allows(sizes)]
-    if unbalanced:
-        shares = [size * len(sizes) / sum(sizes) for sizes in unbalanced for size in sizes]
-        rows = "equal rows, and the repeats of one row," if has_weights else "equal rows"
-        low, high = splitter.balance
-        warn_caller(
-            f"{len(unbalanced)} of {counted(len(splits), 'split')} could not be balanced, as "
-            f"{rows} stay together: children have {min(shares):.3g} to {max(shares):.3g} of an "
-            f"equal share, outside balance=({low:g}, {high:g}); balance=None sets no bounds",
-            GrowthWarning,
-        )
-
-
-def _warn_if_not_converged(tree: Tree, *, has_solver: bool) -> None:
-    """Warn, once, of splits whose solver reached its limit of iterations."""
-    splits = [info for info, rule in zip(tree.info, tree.rules, strict=True) if rule and info]
-    n_open = sum(info.status is Status.ITERATION_LIMIT for info in splits)
-    if n_open:
-        message = f"{n_open} of {len(splits)} splits did not converge"
-        if has_solver:
-            message += "; scale the columns, raise tol, or try solver='pqn'"
-        warn_caller(message, ConvergenceWarning)
 
 
 def _describe_refusals(tree: Tree) -> str:

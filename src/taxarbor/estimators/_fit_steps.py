@@ -1,19 +1,14 @@
 """The steps that all fits share: rows to train on, statistics of nodes, routing all rows."""
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+import json
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator
 
 from taxarbor._errors import InputError, counted
-from taxarbor._progress import show_progress
-from taxarbor._run import Run, one_blas_thread
 from taxarbor._types import Array, IndexArray
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
@@ -21,7 +16,7 @@ from taxarbor.sources import Sample, Source
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._encoder import Features, make_features
 from taxarbor.tables._encoding import Encoding, FeatureRows
-from taxarbor.tables._validation import check_jobs, check_range, count_repeats
+from taxarbor.tables._validation import check_range, count_repeats
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit_taxonomy import decode, drop_rows, regroup, resize
 from taxarbor.taxonomy._new_rows import add_means, expand, share_missing
@@ -36,50 +31,20 @@ WEIGHT_UNITS = 2**30
 Table = TypeVar("Table")
 
 
-@contextmanager
-def start_run(estimator: Any) -> Iterator[Run]:
-    """Yield the context of a fit: a seed, threads, and an observer of progress.
-
-    Within the block BLAS has one thread, so that sums have one order.
-    """
-    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
-    n_threads = check_jobs(estimator.n_jobs)
-    with ExitStack() as stack:
-        stack.enter_context(one_blas_thread())
-        observer = stack.enter_context(
-            show_progress(type(estimator).__name__, estimator.verbose)
-        )
-        pool = stack.enter_context(ThreadPoolExecutor(n_threads)) if n_threads > 1 else None
-        yield Run(seed, observer, pool, n_threads)
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """The rows of a sample that a tree is found on, each repeated by its weight.
+    """The rows of a sample that a tree is found on, each repeated by its weight."""
 
-    Attributes
-    ----------
-    sample : Sample
-        The rows, in the user's units.
-    features : Features
-        The rows as features.
-    repeats : int array or None
-        How often each row of the sample is repeated, 0 if it is excluded; None for once.
-    repeats_with_outliers : int array or None
-        The same before outliers were excluded.
-    per_row : float
-        How many repeats stand for a row, or a unit of weight, of the source.
-    """
-
-    sample: Sample
+    sample: Sample  # the rows, in the user's units
     features: Features
-    repeats: IndexArray | None
-    repeats_with_outliers: IndexArray | None
-    per_row: float
+    repeats: IndexArray | None  # of each row, 0 if it is excluded; None for once
+    per_row: float  # how many repeats stand for a row, or a unit of weight, of the source
 
     @classmethod
-    def of(cls, estimator: Any, sample: Sample, n_clusters: int | None) -> "TrainingRows":
+    def of(
+        cls, estimator: BaseEstimator, sample: Sample, n_clusters: int | None
+    ) -> "TrainingRows":
         """Encode a sample, and count the repeats of its rows: none of rows without a value."""
         column = sample.embedding_column
         features = make_features(estimator, sample.table, sample.weights, column)
@@ -100,7 +65,7 @@ class TrainingRows:
         if n_clusters is not None and n_clusters > n:
             message = f"is {n_clusters}, more than the n_samples={n} rows of the fit; lower it"
             raise InputError(message, "n_clusters")
-        return cls(sample, features, repeats, repeats, per_row)
+        return cls(sample, features, repeats, per_row)
 
     @property
     def copies_per_row(self) -> float:
@@ -148,7 +113,7 @@ class TrainingRows:
         given = np.ones(len(self.repeats)) if weights is None else weights
         return np.where(self.repeats > 0, given, 0.0)
 
-    def decode(self, tree: Tree, estimator: Any) -> tuple[Taxonomy, FeatureRows]:
+    def decode(self, tree: Tree, estimator: BaseEstimator) -> tuple[Taxonomy, FeatureRows]:
         """Return a tree as a taxonomy in the user's units, and the sample in these."""
         encoding, names = self.features.encoding, self.features.seen.names
         parameters = _list_parameters(estimator)
@@ -173,16 +138,24 @@ class TrainingRows:
         return replace(taxonomy, is_boolean=find_booleans(data))
 
     def fit_noise_model(
-        self, taxonomy: Taxonomy, rows: FeatureRows, labels: IndexArray, noise: float = 0.0
+        self,
+        taxonomy: Taxonomy,
+        rows: FeatureRows,
+        labels: IndexArray,
+        noise: float = 0.0,
+        counts_for_noise: IndexArray | None = None,
     ) -> OutlierScorer:
-        """Return the outlier scores of the sample's clusters, with a limit for noise."""
+        """Return the outlier scores of the sample's clusters, with a limit for noise.
+
+        Noise is a share of ``counts_for_noise``, the repeats before outliers were excluded.
+        """
         encoding = self.features.encoding
         return fit_noise_model(
             taxonomy,
             rows.data,
             labels,
             counts=self.repeats,
-            counts_for_noise=self.repeats_with_outliers,
+            counts_for_noise=counts_for_noise,
             scale=None if encoding is None else encoding.scale,
             noise=noise,
         )
@@ -202,8 +175,9 @@ def route_source(
     unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
     work = RouteBlock(drop_rows(taxonomy), scorer, units, n_threads)
-    selected = select_columns(source, taxonomy)
-    (labels, scores), sizes = selected.route(work, (np.intp, np.float64))
+    (labels, scores), sizes = select_columns(source, taxonomy).route(
+        work, (np.intp, np.float64)
+    )
     if source.in_memory:
         return regroup(taxonomy, labels, weights), labels, scores
     taxonomy = resize(taxonomy, sizes[0, 1:], int(sizes[0, 0]))
@@ -222,26 +196,19 @@ def select_columns(source: Source, taxonomy: Taxonomy) -> Source:
     return source.keep({column.name for column in encoding.columns})
 
 
-def _list_parameters(estimator: Any) -> dict[str, Any]:
+def _list_parameters(estimator: BaseEstimator) -> dict[str, Any]:
     """Return an estimator's name and parameters as plain values, for its file.
 
     Without those that do not change the method: ``random_state``, ``n_jobs``, ``verbose``.
     """
 
-    def convert(value: Any) -> Any:
-        if isinstance(value, tuple | list):
-            return [convert(item) for item in value]
-        if isinstance(value, bool | str | None):
-            return value
+    def simplify(value: Any) -> Any:
         if isinstance(value, TableEncoder):
-            return {name: convert(item) for name, item in value.get_params().items()}
-        if isinstance(value, np.ndarray | np.generic):
-            return convert(value.tolist())
-        if isinstance(value, Encoding):  # of rows that were encoded before
-            return None
-        return int(value) if isinstance(value, Integral) else float(value)
+            return value.get_params()
+        return None if isinstance(value, Encoding) else value.tolist()  # of NumPy
 
-    given = estimator.get_params(deep=False).items()
-    skipped = "random_state", "n_jobs", "verbose"
-    parameters = {name: convert(value) for name, value in given if name not in skipped}
-    return {"estimator": type(estimator).__name__} | parameters
+    parameters = {"estimator": type(estimator).__name__} | estimator.get_params(deep=False)
+    for name in ("random_state", "n_jobs", "verbose"):
+        parameters.pop(name, None)
+    plain: dict[str, Any] = json.loads(json.dumps(parameters, default=simplify))
+    return plain

@@ -1,12 +1,40 @@
 """The paper's method: hierarchical maximum-margin clustering."""
 
-from typing import Any, Literal, Self
+from dataclasses import replace
+from typing import Literal, Self, TypeVar
 
-from taxarbor.estimators._base import TaxonomyEstimator, check_growth
-from taxarbor.split import MaxMarginSplitter, Regularizer
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from taxarbor._errors import GrowthWarning, counted, warn_caller
+from taxarbor._types import Status, TableLike
+from taxarbor.estimators._base import (
+    TaxonomyEstimator,
+    check_growth,
+    start_run,
+    warn_if_short,
+)
+from taxarbor.estimators._fit_steps import TrainingRows
+from taxarbor.grow import StoppingRule, grow
+from taxarbor.rows import as_rows
+from taxarbor.sources import open_source
+from taxarbor.split import MaxMarginSplitter, Regularizer, Splitter
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._margins import KINDS, Center, Kind
-from taxarbor.tables._validation import check_balance, check_choice, check_count, check_strength
+from taxarbor.tables import TableEncoder
+from taxarbor.tables._validation import (
+    check_balance,
+    check_choice,
+    check_count,
+    check_strength,
+    check_weights,
+)
+from taxarbor.taxonomy._edit_taxonomy import regroup
+from taxarbor.tree import Tree, TreeBuilder
+from taxarbor.tree._route_rows import place_rows
+
+Estimator = TypeVar("Estimator", bound=TaxonomyEstimator)
 
 UNITS = ("relative", "raw")
 SOLVERS = ("auto", "newton", "pqn")
@@ -58,30 +86,16 @@ class HMMC(TaxonomyEstimator):
         number of features in use.
     tol : float, default=0.02
         A split has converged when a round lowers its objective by less than this fraction.
-    encoder : "auto", TableEncoder or None, default="auto"
-        How a table is made into features; see :class:`Taxarbor`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the samples and the initializations.
-    n_jobs : int or None, default=None
-        Number of threads; the result does not depend on it. None means 1 unless in a
-        :func:`joblib.parallel_config` context, -1 all processors.
-    verbose : int, default=0
-        With 1, a progress bar is shown if a fit takes longer than two seconds.
+    encoder, random_state, n_jobs, verbose
+        As those of :class:`Taxarbor`.
 
     Attributes
     ----------
-    labels_ : array of shape (n_rows,)
-        The cluster of each row, numbered from left to right.
-    taxonomy_ : Taxonomy
-        The fitted tree, with everything that describes it: ``print``, ``cut``, ``save``, ...
-    outlier_score_ : array of shape (n_rows,)
-        Distance of each row from the mean of the nearest cluster, in units of the average
-        distance of that cluster's rows: typically 1. Up to 3, that of its own cluster.
+    labels_, taxonomy_, outlier_score_, n_features_in_, feature_names_in_
+        As those of :class:`Taxarbor`.
     n_rerouted_ : int
         Number of rows whose label differs from ``predict``: where ``balance`` binds, it moves
         some rows to another child than the rules, which do not know it.
-    n_features_in_, feature_names_in_ : int, array of str
-        Number of features seen in fit, and their names, where the data had any.
 
     Notes
     -----
@@ -116,8 +130,8 @@ class HMMC(TaxonomyEstimator):
         n_init: int = 1,
         solver: SolverName = "auto",
         tol: float = 0.02,
-        encoder: Any = "auto",
-        random_state: Any = None,
+        encoder: TableEncoder | str | None = "auto",
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -139,11 +153,13 @@ class HMMC(TaxonomyEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: TableLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the taxonomy; see :meth:`Taxarbor.fit`."""
-        branching, stop = check_growth(self)
+        branching, stop = check_growth(self, self.n_clusters)
         splitter = self._make_splitter(branching)
-        return self._fit_greedily(X, sample_weight, splitter, branching, stop)
+        return fit_greedily(self, X, sample_weight, splitter, branching=branching, stop=stop)
 
     def _make_splitter(self, branching: int) -> MaxMarginSplitter:
         """Check the parameters of a split."""
@@ -158,3 +174,80 @@ class HMMC(TaxonomyEstimator):
         n_init = check_count("n_init", self.n_init, least=1)
         tol = check_strength("tol", self.tol)
         return MaxMarginSplitter(regularizer, balance, n_init, self.solver, tol, self.center)
+
+
+def fit_greedily(
+    estimator: Estimator,
+    X: TableLike,
+    sample_weight: ArrayLike | None,
+    splitter: Splitter,
+    *,
+    branching: int,
+    stop: StoppingRule,
+) -> Estimator:
+    """Grow a tree on all rows, in memory, whose splits are final.
+
+    Labels are those of the splits; excluded rows are routed by the rules.
+    """
+    with start_run(estimator) as run:
+        source = open_source(X)
+        weights = check_weights(sample_weight, source.n_rows)
+        sample = replace(source.sample(source.n_rows, run.seed), weights=weights)
+        training = TrainingRows.of(estimator, sample, stop.n_leaves)
+        features = training.features
+        if isinstance(splitter, MaxMarginSplitter):
+            splitter = splitter.over(features.owner)
+        data = as_rows(training.repeat(features.data), n_threads=run.width)
+        stop_at = training.scale_stop(stop)
+        grown = grow(data, splitter, branching=branching, stop=stop_at, run=run)
+        taxonomy, rows = training.decode(grown.freeze(with_rows=False), estimator)
+        tree = taxonomy.tree
+        routed = np.zeros(len(sample.rows), dtype=np.intp)
+        if tree.n_leaves == 1 or tree.rules[tree.root] is not None:
+            routed = place_rows(tree, rows.data, n_threads=run.width).astype(np.intp)
+        labels = routed.copy()
+        labels[training.index] = grown.labels  # all repeats of a row are in one leaf
+        taxonomy = training.describe(taxonomy, rows, labels)
+        scorer = training.fit_noise_model(taxonomy, rows, labels)
+        scores = scorer.score_rows(taxonomy, rows.data, labels, n_threads=run.width)
+        taxonomy = regroup(taxonomy, labels, training.weigh_rows(weights))
+        fitted = estimator._copy_fitted(
+            taxonomy,
+            features.seen,
+            labels_=taxonomy.tree.labels.copy(),
+            outlier_score_=scores,
+            n_rerouted_=int(np.count_nonzero(labels != routed)),
+        )
+        warn_if_short(taxonomy.tree, stop, branching)
+        if isinstance(splitter, MaxMarginSplitter):
+            _warn_if_unbalanced(grown, splitter)
+        _warn_if_not_converged(taxonomy.tree)
+    estimator.__dict__ = fitted.__dict__  # in one step, once nothing can fail any more
+    return estimator
+
+
+def _warn_if_unbalanced(tree: TreeBuilder, splitter: MaxMarginSplitter) -> None:
+    """Warn, once, of splits that cannot be balanced because equal rows stay together."""
+    splits = [[tree.size(child) for child in tree.children(node)] for node in tree.inner]
+    unbalanced = [sizes for sizes in splits if not splitter.allows(sizes)]
+    if unbalanced:
+        shares = [size * len(sizes) / sum(sizes) for sizes in unbalanced for size in sizes]
+        low, high = splitter.balance
+        warn_caller(
+            f"{len(unbalanced)} of {counted(len(splits), 'split')} could not be balanced, as "
+            "equal rows, and the repeats of a row with a weight, stay together: children have "
+            f"{min(shares):.3g} to {max(shares):.3g} of an equal share, outside "
+            f"balance=({low:g}, {high:g}); balance=None sets no bounds",
+            GrowthWarning,
+        )
+
+
+def _warn_if_not_converged(tree: Tree) -> None:
+    """Warn, once, of splits whose solver reached its limit of iterations."""
+    splits = [info for info, rule in zip(tree.info, tree.rules, strict=True) if rule and info]
+    n_open = sum(info.status is Status.ITERATION_LIMIT for info in splits)
+    if n_open:
+        warn_caller(
+            f"{n_open} of {len(splits)} splits did not converge; scale columns or raise tol",
+            ConvergenceWarning,
+        )

@@ -2,15 +2,16 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
 from taxarbor._frames import is_plain
 from taxarbor._run import Run
-from taxarbor._types import Array
+from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.clusters import (
     count_coordinates,
     find_clusters,
@@ -18,14 +19,20 @@ from taxarbor.clusters import (
     find_outliers,
     reduce_wide,
 )
-from taxarbor.estimators._base import TaxonomyEstimator, check_growth, warn_if_short
-from taxarbor.estimators._fit_steps import TrainingRows, route_source, start_run
+from taxarbor.estimators._base import (
+    TaxonomyEstimator,
+    check_growth,
+    start_run,
+    warn_if_short,
+)
+from taxarbor.estimators._fit_steps import TrainingRows, route_source
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Source, open_source
 from taxarbor.split._gap import GapSplitter
 from taxarbor.stability import assess
 from taxarbor.stability._assess import can_refit, measure_cuts
+from taxarbor.tables import TableEncoder
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.tables._validation import (
     check_balance,
@@ -164,8 +171,8 @@ class Taxarbor(TaxonomyEstimator):
         max_depth: int | None = None,
         noise: float = 0.0,
         n_init: int = 1,
-        encoder: Any = "auto",
-        random_state: Any = None,
+        encoder: TableEncoder | str | None = "auto",
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -185,7 +192,11 @@ class Taxarbor(TaxonomyEstimator):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, embedding: Any = None
+        self,
+        X: TableLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        embedding: TableLike = None,
     ) -> Self:
         """Find the clusters, the tree above them and its rules, and route all rows.
 
@@ -223,8 +234,8 @@ class Taxarbor(TaxonomyEstimator):
         Warns
         -----
         GrowthWarning
-            If there are fewer leaves than requested, with the leaves that cannot be split and
-            why; or if ``n_clusters="auto"`` finds no clusters.
+            If there are fewer leaves than requested, or if ``n_clusters="auto"`` finds no
+            clusters.
         """
         with start_run(self) as run:
             source = open_source(X, embedding=embedding)
@@ -235,10 +246,12 @@ class Taxarbor(TaxonomyEstimator):
             settings = self._check_parameters(None if curve is None else curve.suggested)
             n_sample = count_sample_rows(source.n_rows, settings.stop, settings.branching)
             sample = source.sample(n_sample, run.seed, weights)
-            training = TrainingRows.of(self, sample, settings.stop.n_leaves)
-            tree, training = _find_tree(training, settings, run)
+            sampled = TrainingRows.of(self, sample, settings.stop.n_leaves)
+            tree, training = _find_tree(sampled, settings, run)
             taxonomy, rows = training.decode(tree, self)
-            taxonomy, scorer = _describe(taxonomy, training, rows, settings.noise)
+            taxonomy, scorer = _describe(
+                taxonomy, training, rows, settings.noise, sampled.repeats
+            )
             weights = training.weigh_rows(weights)
             taxonomy, labels, scores = route_source(
                 source, taxonomy, scorer, weights, run.width
@@ -259,7 +272,7 @@ class Taxarbor(TaxonomyEstimator):
 
     def _check_parameters(self, n_clusters: int | None) -> "_Settings":
         """Return the parameters, checked."""
-        branching, stop = check_growth(self, n_clusters)
+        branching, stop = check_growth(self, n_clusters or self.n_clusters)
         max_features = self.max_features
         if max_features is not None:
             max_features = check_count("max_features", max_features, least=1)
@@ -289,7 +302,7 @@ class Taxarbor(TaxonomyEstimator):
             return Curve(np.ones(1, dtype=np.intp), np.ones(1), np.full(1, np.nan))
         return measure_cuts(model, sample.table, vectors)
 
-    def _assess(self, X: Any, embedding: Any, curve: Curve) -> None:
+    def _assess(self, X: TableLike, embedding: TableLike, curve: Curve) -> None:
         """Assess the tree, and keep the curve that its number of leaves was chosen by."""
         taxonomy = assess(
             self,
@@ -361,7 +374,11 @@ def _find_tree(
 
 
 def _describe(
-    taxonomy: Taxonomy, training: TrainingRows, rows: FeatureRows, noise: float
+    taxonomy: Taxonomy,
+    training: TrainingRows,
+    rows: FeatureRows,
+    noise: float,
+    counts_for_noise: IndexArray | None,
 ) -> tuple[Taxonomy, OutlierScorer]:
     """Return the taxonomy with rounded thresholds, statistics of the sample and noise."""
     labels = place_rows(taxonomy.tree, rows.data).astype(np.intp)
@@ -369,7 +386,7 @@ def _describe(
         taxonomy = round_thresholds(taxonomy, rows.data, labels)  # which changes no label
     while True:
         described = training.describe(taxonomy, rows, labels)
-        scorer = training.fit_noise_model(described, rows, labels, noise)
+        scorer = training.fit_noise_model(described, rows, labels, noise, counts_for_noise)
         if not np.isfinite(scorer.model.limit):
             return described, scorer
         described = replace(described, noise_model=scorer.model)

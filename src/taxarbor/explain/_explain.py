@@ -18,7 +18,7 @@ from taxarbor.sources import open_source
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._new_rows import add_means, expand
 from taxarbor.taxonomy._phrases import phrase
-from taxarbor.taxonomy._reasons import find_booleans
+from taxarbor.taxonomy._reasons import find_booleans, list_reasons
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.tree import LinearRule, Tree
 

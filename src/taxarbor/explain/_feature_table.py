@@ -14,6 +14,7 @@ from taxarbor.metrics._classes import NO_LABEL, encode_labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy._reasons import category_of
 
 BLOCK_SIZE = 1 << 20
 """Numbers held at once."""

@@ -40,23 +40,12 @@ class SparseGroupPenalty:
 
     ``W_p`` is column p of W: the weights of feature p in all models. With owners, the group
     norm is one of all features that are owned alike.
-
-    Parameters
-    ----------
-    group : float
-        Weight of the group norm, common to all features.
-    l1 : array of shape (n_features,)
-        Weight of the absolute values, larger where an ancestor already uses the feature.
-    ridge : float
-        Weight of the squares.
-    owner : array of shape (n_features,) or None
-        Which group each feature is in; None: each is one of its own.
     """
 
     group: float
-    l1: Array
+    l1: Array  # (n_features,), larger where an ancestor already uses the feature
     ridge: float = 0.0
-    owner: IndexArray | None = None
+    owner: IndexArray | None = None  # (n_features,), the group of each; None: one of its own
 
     @property
     def is_smooth(self) -> bool:

@@ -4,11 +4,8 @@ A solver never reads ``X`` itself. It calls :class:`Rows`, which returns small a
 features (float64) and arrays over rows. Nothing is copied.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
-from itertools import pairwise
-from typing import Any, Self, TypeAlias, final
+from typing import NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,9 +37,7 @@ class SplitProblem:
     max_working: int  #: most features that one Newton step may change
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class SplitSolution:
+class SplitSolution(NamedTuple):
     """Weights (d, of two children), labels and scores of a split, and its rounds."""
 
     weights: Array
@@ -58,21 +53,20 @@ class SplitSolution:
 class HalveProblem:
     """A division in two of lifted rows, whose last feature is constant, by the best of starts.
 
-    The plane is found as in :class:`SplitProblem`, with no penalty but a ridge. ``ridge`` is a
-    share of the rows' variance, ``violation`` of its root.
+    The plane is found as in :class:`SplitProblem`, with no penalty but a ridge.
     """
 
     seed: int  #: of the starts
     starts: list[str]  #: each "principal", "ward" or "far_rows"
     bounds: tuple[int, int]  #: least and greatest number of rows of child 0
-    ridge: float
-    tol: float
-    violation: float
-    max_rounds: int
-    start_rows: int  #: rows that starts read, except Ward's
-    ward_rows: int  #: rows that Ward's starts read
-    lloyd_steps: int
-    power_steps: int
+    ridge: float  #: a share of the rows' variance
+    tol: float = 0.02
+    violation: float = 2e-5  #: a share of the root of the rows' variance
+    max_rounds: int = 100
+    start_rows: int = 500  #: rows that starts read, except Ward's
+    ward_rows: int = 200  #: rows that Ward's starts read, which need all pairs of them
+    lloyd_steps: int = 3  #: six are no better
+    power_steps: int = 3
 
 
 @final
@@ -113,17 +107,13 @@ def as_rows(X: Features, *, center: Array | None = None, n_threads: int = 1) -> 
 
     Raises
     ------
-    TypeError
-        If X is neither an array nor a sparse matrix.
-    ValueError
-        If its shape, type, order or structure, the centre or the number of threads is wrong.
+    TypeError, ValueError
+        If X is no such matrix, or the centre or the number of threads is wrong.
 
     Examples
     --------
     >>> import numpy as np
     >>> rows = as_rows(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    >>> rows.center
-    array([2., 5.])
     >>> rows.scores(np.array([[1.0, 1.0]]))
     array([[-1.],
            [ 1.]])
@@ -160,32 +150,14 @@ class Rows:
     (2, array([3., 5.]))
     """
 
-    __slots__ = ("_X", "_data", "center")
+    __slots__ = ("_X", "_data", "center", "dtype", "n_features", "n_rows")
 
     def __init__(self, X: Features, data: native.Data) -> None:
-        self._X = X
-        self._data = data
+        self._X, self._data = X, data
+        self.n_rows, self.n_features = data.n_rows, data.n_features
+        self.dtype: np.dtype[np.floating] = X.dtype
         self.center: Array = data.center
         self.center.flags.writeable = False
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._X, self._data.index, self.center, self._data.n_threads)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._data.n_rows
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self._data.n_features
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """Type of the data and of the scores."""
-        dtype: np.dtype[np.floating] = self._X.dtype
-        return dtype
 
     @property
     def n_threads(self) -> int:
@@ -255,19 +227,9 @@ class Rows:
         The smaller one first, a single one twice; NaN for all other columns. One sweep, mostly
         over few columns.
         """
-        X, index = self._X, self._data.index
-        if issparse(X):
-            return _find_pairs_sparse(X if index is None else X[index])
-        return _find_pairs(X, index)
-
-    def hash_rows(self, positions: IndexArray) -> NDArray[np.uint64]:
-        """Return a hash of the values of some rows: equal rows have equal hashes."""
-        index = self._data.index
-        rows = _positions(positions, "positions") if index is None else index[positions]
-        step = max(BLOCK_CELLS // max(self.n_features, 1), FIRST_ROWS)
-        blocks = (self._X[rows[first : first + step]] for first in range(0, len(rows), step))
-        hashes = (blake2b(key, digest_size=8).digest() for X in blocks for key in _keys(X))
-        return np.frombuffer(b"".join(hashes), dtype=np.uint64)
+        if issparse(self._X):
+            return _find_pairs_sparse(csr_array(self._matrix()))
+        return _find_pairs(self._X, self._data.index)
 
     def solve_pair(self, problem: SplitProblem) -> SplitSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
@@ -291,17 +253,6 @@ class Rows:
         """Return the rows as an array or a matrix."""
         index = self._data.index
         return self._X if index is None else self._X[index]
-
-
-def _keys(X: Features) -> Iterator[bytes]:
-    """Return bytes of each row of a copy that are the same for equal rows only."""
-    if not issparse(X):
-        return map(np.ndarray.tobytes, X + 0.0)  # no zero has a sign
-    X.eliminate_zeros()
-    X.sort_indices()
-    columns = X.indices.astype(np.int32, copy=False)  # SciPy may choose another type
-    values, ends = X.data, pairwise(X.indptr)
-    return (columns[a:b].tobytes() + values[a:b].tobytes() for a, b in ends)
 
 
 def _find_pairs(X: Array, index: IndexArray | None) -> Array:
@@ -338,12 +289,6 @@ def _find_pairs_sparse(X: csr_array) -> Array:
     return np.where(fits[:, None], np.stack([low, high], axis=1), np.nan)
 
 
-def _rebuild(X: Features, index: IndexArray | None, center: Array, n_threads: int) -> "Rows":
-    """Return rows as they were before they were pickled."""
-    rows = as_rows(X, center=center, n_threads=n_threads)
-    return rows if index is None else rows.take(index, center)
-
-
 def _csr_arrays(X: csr_array) -> tuple[Array, NDArray[np.int32], IndexArray]:
     """Return values, columns and starts in the types that the kernels take."""
     if X.format != "csr" or X.ndim != 2:
@@ -353,12 +298,12 @@ def _csr_arrays(X: csr_array) -> tuple[Array, NDArray[np.int32], IndexArray]:
         )
     n, p = X.shape
     values, columns, starts = X.data, X.indices, X.indptr
-    sizes_fit = len(starts) == n + 1 and len(columns) == len(values)
-    if not sizes_fit or not 0 <= (stored := int(starts[-1])) <= len(values):
+    if len(starts) != n + 1 or len(columns) != len(values):
         raise ValueError(
             f"X is damaged: {len(values)} values, {len(columns)} columns and {len(starts)} "
-            f"starts, which end with {starts[-1:]}, do not make {n} rows"
+            f"starts do not make {n} rows"
         )
+    stored = int(starts[-1])
     values, columns = values[:stored], columns[:stored]  # arrays may be longer
     if columns.dtype != np.int32:
         if stored and not 0 <= columns.min() <= columns.max() < min(p, 2**31):

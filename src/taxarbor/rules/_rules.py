@@ -13,7 +13,6 @@ all clusters below the node, and the splits between only nest and describe.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations
 from typing import NamedTuple, final
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters
-from taxarbor.clusters._find import match_notes
 from taxarbor.clusters._leaves import build_tree
 from taxarbor.grow import BranchMerger
 from taxarbor.rows._rows import Features
@@ -160,41 +158,26 @@ def find_rules(
 ) -> Tree:
     """Return a tree of the same leaves whose rules decide where rows go.
 
-    Parameters
-    ----------
-    clusters : Clusters
-        The target tree, of two children per split.
-    X : array or CSR matrix of shape (n_rows, n_features)
-        The rows of the clusters, with all features.
-    sparsity : Sparsity
-        How few features the rules use.
-    run : Run
-        The seed, and the number of threads.
-    branching : int
-        The most children per split: pairs are merged.
-    min_leaf_size : int
-        Least number of rows of a leaf: smaller ones are removed, and their rows go elsewhere.
+    ``X`` holds the rows of the clusters, with all features. Pairs of children are merged up to
+    ``branching``; leaves of fewer than ``min_leaf_size`` rows are removed, and these go
+    elsewhere.
     """
+    if clusters.tree.n_leaves == 1:
+        return clusters.tree.freeze(with_rows=False)
     tree = _merge_branches(clusters.tree, branching)
-    if tree.n_leaves > 1:
-        sample = draw_rule_sample(clusters, X, sparsity, run.seed)
-        search = _Search(tree, sample, sparsity)
-        waiting = [(0, np.zeros(sample.n_columns, dtype=bool))]
-        while waiting:
-            node, is_known = waiting.pop()
-            choice = search.find(node, is_known)
-            tree.explain(node, choice.make_rule(sample))
-            if choice.is_near:
-                is_known = is_known.copy()
-                is_known[choice.columns] = True
-                inner = [child for child in tree.children(node) if tree.children(child)]
-                waiting += [(child, is_known) for child in inner]
-    frozen, labels = _remove_small(tree.freeze(with_rows=False), X, min_leaf_size, run.width)
-    notes = [clusters.tree.note(leaf) for leaf in clusters.tree.leaves]
-    is_whole = frozen.n_leaves == clusters.tree.n_leaves  # or no note says why leaves are lost
-    matched = match_notes(labels, clusters.labels, notes) if is_whole else {}
-    by_leaf = {int(frozen.leaves[position]): note for position, note in matched.items()}
-    return replace(frozen, notes=tuple(by_leaf.get(i, "") for i in range(frozen.n_nodes)))
+    sample = draw_rule_sample(clusters, X, sparsity, run.seed)
+    search = _Search(tree, sample, sparsity)
+    waiting = [(0, np.zeros(sample.n_columns, dtype=bool))]
+    while waiting:
+        node, is_known = waiting.pop()
+        choice = search.find(node, is_known)
+        tree.explain(node, choice.make_rule(sample))
+        if choice.is_near:
+            is_known = is_known.copy()
+            is_known[choice.columns] = True
+            inner = [child for child in tree.children(node) if tree.children(child)]
+            waiting += [(child, is_known) for child in inner]
+    return _remove_small(tree.freeze(with_rows=False), X, min_leaf_size, run.width)
 
 
 def _merge_branches(binary: TreeBuilder, branching: int) -> TreeBuilder:
@@ -209,10 +192,8 @@ def _merge_branches(binary: TreeBuilder, branching: int) -> TreeBuilder:
     return tree
 
 
-def _remove_small(
-    tree: Tree, X: Features, min_size: int, n_threads: int
-) -> tuple[Tree, NDArray[np.int32]]:
-    """Return a tree without leaves of fewer rows, of each parent the smallest first; labels."""
+def _remove_small(tree: Tree, X: Features, min_size: int, n_threads: int) -> Tree:
+    """Return a tree without leaves of fewer rows, of each parent the smallest first."""
     while True:
         labels = place_rows(tree, X, n_threads=n_threads)
         counts = np.bincount(labels, minlength=tree.n_leaves)
@@ -220,7 +201,7 @@ def _remove_small(
         smallest = order[np.diff(parents[order], prepend=-2) != 0]
         small = smallest[counts[smallest] < max(min_size, 1)]
         if tree.n_leaves == 1 or not len(small):
-            return resize(tree, counts).tree, labels
+            return resize(tree, counts).tree
         counts = np.maximum(counts, 1)
         counts[small] = 0
         tree = resize(tree, counts).tree

@@ -41,27 +41,14 @@ SAMPLE_STREAM = 7
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Sparsity:
-    """How few features a rule should use.
+    """How few features a rule should use."""
 
-    Attributes
-    ----------
-    novelty : float
-        How strongly columns of rules above a node are avoided.
-    max_features : int or None
-        The most columns that a rule may use.
-    owner : array of shape (n_features,) or None
-        The column of each feature; None: each feature is a column.
-    is_free : bool
-        Whether features have no price: rules use all of them, as none is readable.
-    is_scaled : bool
-        Whether features are divided by their deviations, as clusters were found elsewhere; not
-        those of texts and the like, in which rare words would count most.
-    """
-
-    novelty: float = 1.0
-    max_features: int | None = None
-    owner: IndexArray | None = None
-    is_free: bool = False
+    novelty: float = 1.0  # how strongly columns of rules above a node are avoided
+    max_features: int | None = None  # the most columns that a rule may use
+    owner: IndexArray | None = None  # the column of each feature; None: each is one
+    is_free: bool = False  # whether rules use all features, as none is readable
+    # Whether features are divided by their deviations, as clusters were found elsewhere; not
+    # those of texts and the like, in which rare words would count most.
     is_scaled: bool = False
 
 

@@ -9,7 +9,6 @@ the flow. Newton's rounds run compiled, in one call (``native/src/pair.cpp``, ``
 Those below are of the paper's own solver, which the compiled ones are tested against.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
@@ -31,8 +30,6 @@ LLOYD_STEPS = 6
 
 POWER_STEPS = 3
 """Steps towards the principal direction: it need not be exact."""
-
-Start = Callable[[Rows, int, np.random.Generator], Array]
 
 
 def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> IndexArray | None:
@@ -60,23 +57,6 @@ def true_spread(rows: Rows) -> Array:
     return np.where(spread > noise, spread, 0.0)
 
 
-def principal_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
-    """Return k-means centres, begun from slices along the principal direction."""
-    direction = rows.principal(_random_direction(rows, rng), POWER_STEPS)
-    return _settle(rows, _slices(rows, direction, n_children))
-
-
-def random_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
-    """Return k-means centres, begun from slices along a random direction."""
-    direction = rows.principal(_random_direction(rows, rng), 0)
-    return _settle(rows, _slices(rows, direction, n_children))
-
-
-def far_rows_start(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
-    """Return k-means centres, begun from rows far from each other."""
-    return _settle(rows, far_rows(rows, n_children, rng))
-
-
 def far_rows(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
     """Return rows far from each other, drawn as in k-means++."""
     norms = rows.norms()
@@ -92,8 +72,23 @@ def far_rows(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
     return centers
 
 
-STARTS: tuple[Start, ...] = (principal_start, far_rows_start, random_start)
+Start = Literal["principal", "far_rows", "random"]
+STARTS: tuple[Start, ...] = ("principal", "far_rows", "random")
 """Taken in turn, again and again, until there are as many as requested."""
+
+
+def find_start(rows: Rows, n_children: int, start: Start, rng: np.random.Generator) -> Array:
+    """Return k-means centres, begun from rows far from each other or from slices of them.
+
+    The slices are along the principal direction, or along a random one.
+    """
+    if start == "far_rows":
+        centers = far_rows(rows, n_children, rng)
+    else:
+        n_steps = POWER_STEPS if start == "principal" else 0
+        direction = rows.principal(_random_direction(rows, rng), n_steps)
+        centers = _slices(rows, direction, n_children)
+    return rows.lloyd(centers, LLOYD_STEPS)[1]
 
 
 def _random_direction(rows: Rows, rng: np.random.Generator) -> Array:
@@ -114,10 +109,6 @@ def _row(rows: Rows, position: int) -> Array:
     pick = np.zeros((rows.n_rows, 1), dtype=rows.dtype)
     pick[position] = 1.0
     return rows.adjoint(pick)
-
-
-def _settle(rows: Rows, centers: Array) -> Array:
-    return rows.lloyd(centers, LLOYD_STEPS)[1]
 
 
 SolverName = Literal["auto", "newton", "pqn"]
@@ -308,9 +299,9 @@ class Problem:
             max_alternations=self.max_rounds,
             max_working=self._max_features(self.max_working),
         )
-        end = rows.solve_pair(problem) if is_pair else rows.solve_kway(problem)
-        W, status = np.atleast_2d(end.weights), Status(end.status)
-        return Alternation(W, end.labels, end.scores, status, end.trace, end.n_passes)
+        solve = rows.solve_pair if is_pair else rows.solve_kway
+        W, labels, scores, trace, status, n_passes = solve(problem)
+        return Alternation(np.atleast_2d(W), labels, scores, Status(status), trace, n_passes)
 
     def _solve_in_span(self, rows: Rows, W: Array, labels: Labels | None) -> Alternation:
         """Solve for few rows of many features, where only a ridge counts.

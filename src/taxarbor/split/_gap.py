@@ -19,7 +19,6 @@ from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.assign import size_bounds
 from taxarbor.rows import as_rows
 from taxarbor.rows._rows import HalveProblem
-from taxarbor.split._alternate import MAX_ALTERNATIONS, POWER_STEPS, START_ROWS
 from taxarbor.split._task import Refusal, refuse_size
 
 RIDGE = 3e-3
@@ -27,18 +26,6 @@ RIDGE = 3e-3
 
 PLANE_ROWS = 1000
 """Rows on which the plane is found."""
-
-TOL = 0.02
-"""A split is settled when a round lowers its objective by less than this share."""
-
-VIOLATION = 1e-3
-"""What counts as optimal weights, as a share of TOL and of the rows' spread."""
-
-WARD_ROWS = 200
-"""Rows of Ward's start, which needs all pairs of them."""
-
-LLOYD_STEPS = 3
-"""Steps of k-means in a start: six are no better."""
 
 STARTS = ("principal", "ward", "far_rows", "ward", "ward", "ward")
 """Taken in turn, again and again, until there are as many as requested. Ward's clusters of
@@ -48,53 +35,23 @@ other rows are other starts; the others hardly change."""
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """Where to divide a node: rows of the highest ``weights @ z + offset`` on one side.
+    """Where to divide a node: rows of the highest ``weights @ z + offset`` on one side."""
 
-    Attributes
-    ----------
-    weights : array of shape (n_coordinates,)
-        Of all coordinates, the constant one as well.
-    offset : float
-        Intercept.
-    gap : float
-        Separation of the sample: the larger, the clearer.
-    info : SolveInfo
-        What it took.
-    """
-
-    weights: Array
+    weights: Array  # of all coordinates, the constant one as well
     offset: float
-    gap: float
+    gap: float  # separation of the sample: the larger, the clearer
     info: SolveInfo
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class GapSplitter:
-    """Splits lifted rows, whose last feature is constant, in two where the gap is.
+    """Splits lifted rows, whose last feature is constant, in two where the gap is."""
 
-    Parameters
-    ----------
-    balance : tuple of float
-        Least and greatest size of a child, as multiples of half of the rows.
-    n_init : int
-        Number of starts.
-    min_size : int
-        Least number of rows of a child.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from taxarbor.split._gap import GapSplitter
-    >>> Z = np.array([[0.0, 1.0], [0.1, 1.0], [5.0, 1.0], [5.1, 1.0], [5.2, 1.0]])
-    >>> plane = GapSplitter().find(Z, n_rows=5, seed=0)
-    >>> np.count_nonzero(Z @ plane.weights + plane.offset >= 0.0) in (2, 3)
-    True
-    """
-
+    # The least and greatest size of a child, as multiples of half of the rows.
     balance: tuple[float, float] = (0.5, 1.5)
     n_init: int = 1
-    min_size: int = 1
+    min_size: int = 1  # of a child
 
     def find(self, sample: Array, n_rows: int, seed: int) -> Plane | Refusal:
         """Return the best plane for a sample of a node's rows, or why there is none."""
@@ -102,21 +59,9 @@ class GapSplitter:
         if few is not None:
             return few
         rows = as_rows(sample)
-        half = rows.halve(
-            HalveProblem(
-                seed=seed,
-                starts=[STARTS[turn % len(STARTS)] for turn in range(self.n_init)],
-                bounds=self.bounds(len(sample), n_rows),
-                ridge=RIDGE / 2.0,
-                tol=TOL,
-                violation=VIOLATION * TOL,
-                max_rounds=MAX_ALTERNATIONS,
-                start_rows=2 * START_ROWS,
-                ward_rows=WARD_ROWS,
-                lloyd_steps=LLOYD_STEPS,
-                power_steps=POWER_STEPS,
-            )
-        )
+        starts = [STARTS[turn % len(STARTS)] for turn in range(self.n_init)]
+        bounds = self.bounds(len(sample), n_rows)
+        half = rows.halve(HalveProblem(seed, starts, bounds, RIDGE / 2.0))
         if half is None:
             return Refusal(f"all of its {n_rows} rows are equal, or nearly so")
         trace, status = tuple(half.trace), Status(half.status)

@@ -37,6 +37,7 @@ from taxarbor.split._alternate import (
     Problem,
     SolverName,
     draw_sample,
+    find_start,
     thin_out,
     true_spread,
 )
@@ -64,17 +65,6 @@ A share of the squared critical value, so that it too has no unit."""
 class Regularizer:
     """The penalty that a tree puts on each of its nodes.
 
-    Attributes
-    ----------
-    kind : {"group+exclusive", "group", "exclusive", "l1", "l2"}
-        Which norms take part.
-    alpha, beta : float
-        Strength of sparsity and of the competition with ancestors.
-    relative : bool
-        Whether they are shares of the critical value or the paper's raw numbers.
-    owner : array of shape (n_features,) or None
-        The column of the table of each feature; None: each feature is a column.
-
     Examples
     --------
     >>> import numpy as np
@@ -84,11 +74,11 @@ class Regularizer:
     array([2., 2.])
     """
 
-    kind: Kind
-    alpha: float
-    beta: float
-    relative: bool
-    owner: IndexArray | None = None
+    kind: Kind  #: which norms take part
+    alpha: float  #: strength of sparsity
+    beta: float  #: strength of the competition with ancestors
+    relative: bool  #: whether strengths are shares of the critical value, or raw numbers
+    owner: IndexArray | None = None  #: the column of each feature; None: each is a column
 
     def __post_init__(self) -> None:
         if self.owner is not None and len(np.unique(self.owner)) == len(self.owner):
@@ -162,22 +152,6 @@ class Regularizer:
 class MaxMarginSplitter:
     """Splits a node by margins.
 
-    Parameters
-    ----------
-    regularizer : Regularizer
-        The penalty of each node.
-    balance : tuple of float
-        Least and greatest size of a child, as multiples of ``n_rows / n_children``.
-    n_init : int
-        Number of starts.
-    solver : {"auto", "newton", "pqn"}
-        Which minimiser; ``"auto"`` is Newton while its Hessian is of moderate size and the
-        group norm, if any, is one of single features.
-    tol : float
-        Stop when a round lowers the objective by less than this share.
-    center : {"node", "data"}
-        Where boundaries pass through: the mean of the node's rows, or that of all the data.
-
     Examples
     --------
     >>> import numpy as np
@@ -190,11 +164,11 @@ class MaxMarginSplitter:
     """
 
     regularizer: Regularizer
-    balance: tuple[float, float]
-    n_init: int = 1
-    solver: SolverName = "auto"
-    tol: float = 2e-2
-    center: Center = "node"
+    balance: tuple[float, float]  #: sizes of a child, as multiples of ``n_rows / n_children``
+    n_init: int = 1  #: number of starts
+    solver: SolverName = "auto"  #: auto: Newton, unless its Hessian would be too large
+    tol: float = 2e-2  #: stop when a round lowers the objective by less than this share
+    center: Center = "node"  #: where boundaries pass: the mean of the node or of all the data
 
     def __post_init__(self) -> None:
         if self.solver == "newton" and self.regularizer.groups is not None:
@@ -254,7 +228,8 @@ class MaxMarginSplitter:
         few = thin_out(sample, START_ROWS * problem.n_children)
         tried = []
         for n in range(self.n_init):
-            centers = STARTS[n % len(STARTS)](few, problem.n_children, rng)
+            start = STARTS[n % len(STARTS)]
+            centers = find_start(few, problem.n_children, start, rng)
             tried.append(problem.from_centers(sample, centers))
         best = min(tried, key=lambda end: end.trace[-1])
         return best if positions is None else problem.from_weights(rows, best.W)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Protocol, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, SolveInfo
 from taxarbor.optim._minimise import Labels
@@ -17,21 +16,6 @@ from taxarbor.tree import LinearRule
 class SplitTask:
     """All that a split may depend on, so that it depends on nothing else.
 
-    Attributes
-    ----------
-    rows : Rows
-        The rows of the node, about their mean.
-    path : tuple of int
-        Which child to take at each ancestor, from the root down.
-    lineage : tuple of LinearRule
-        The rules of those ancestors.
-    n_children : int
-        Number of children to make.
-    seed : int
-        The tree's seed; together with the path it makes the node's own random numbers.
-    origin : array of shape (n_features,) or None
-        The mean of all the data, for a splitter that sees every node from there.
-
     Examples
     --------
     >>> import numpy as np
@@ -42,12 +26,12 @@ class SplitTask:
     True
     """
 
-    rows: Rows
-    path: tuple[int, ...]
-    lineage: tuple[LinearRule, ...]
-    n_children: int
-    seed: int
-    origin: Array | None = None
+    rows: Rows  #: the rows of the node, about their mean
+    path: tuple[int, ...]  #: which child to take at each ancestor, from the root down
+    lineage: tuple[LinearRule, ...]  #: the rules of those ancestors
+    n_children: int  #: number of children to make
+    seed: int  #: the tree's; with the path it makes the node's own random numbers
+    origin: Array | None = None  #: the mean of all the data
 
     def rng(self) -> np.random.Generator:
         """Return this node's random generator, independent of the rest of the tree."""
@@ -60,19 +44,6 @@ class SplitTask:
 class Split:
     """A division of one node.
 
-    Attributes
-    ----------
-    labels : array of shape (n_rows,)
-        The child of each row; no child is empty.
-    rule : LinearRule or None
-        Sends a new row to a child; None where rules are found when the tree is whole.
-    score : float
-        Priority of this split: the leaf with the highest is split next.
-    objective : float
-        What the splitter minimised.
-    info : SolveInfo
-        What it took.
-
     Examples
     --------
     >>> import numpy as np
@@ -83,17 +54,11 @@ class Split:
     'converged'
     """
 
-    labels: Labels
-    rule: LinearRule | None
-    score: float
-    objective: float
-    info: SolveInfo
-
-    @property
-    def sizes(self) -> list[int]:
-        """Number of rows of each child."""
-        sizes: list[int] = np.bincount(self.labels).tolist()
-        return sizes
+    labels: Labels  #: the child of each row; no child is empty
+    rule: LinearRule | None  #: sends new rows to a child; None: rules are found later
+    score: float  #: the leaf with the highest is split next
+    objective: float  #: what the splitter minimised
+    info: SolveInfo  #: what it took
 
 
 @final
@@ -128,18 +93,19 @@ def keep_together(
 
     A bound on sizes, or a graph, may separate duplicates. They go where the rule sends them;
     or, if children are too small or too large then, where some of them were, if that helps.
-    Duplicates have the same scores along random directions, to the bit; of the few other rows
-    that do, hashes of their values decide.
     """
     if np.array_equal(labels, rule_labels):
         return labels  # a rule does not separate duplicates
+    # Duplicates have the same scores along random directions, to the bit.
     directions = np.random.default_rng(0).standard_normal((2, rows.n_features))
-    scores = np.ascontiguousarray(rows.scores(directions)) + 0.0  # no zero has a sign
-    keys = scores.view(np.result_type(scores, np.complex64))[:, 0]
-    separated = _find_separated(labels, keys)
-    hashes = rows.hash_rows(separated)
-    is_equal = _find_separated(labels[separated], hashes)
-    separated, hashes = separated[is_equal], hashes[is_equal]
+    scores = np.ascontiguousarray(rows.scores(directions))
+    pairs = scores.view(np.result_type(scores, np.complex64))[:, 0]
+    group = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+    one_label = np.zeros(len(labels), dtype=labels.dtype)
+    one_label[group] = labels  # of any row of the group
+    is_divided = np.zeros(len(labels), dtype=bool)
+    is_divided[group[labels != one_label[group]]] = True
+    separated = np.flatnonzero(is_divided[group])
     if not len(separated):
         return labels
     low, high = bounds
@@ -149,7 +115,7 @@ def keep_together(
     together[separated] = by_rule
     if low <= counts.min() and counts.max() <= high:
         return together
-    even, even_counts = _even_out(labels[separated], by_rule, hashes, others)
+    even, even_counts = _even_out(labels[separated], by_rule, group[separated], others)
     if low <= even_counts.min() and even_counts.max() <= high:
         together[separated] = even
         return together
@@ -159,7 +125,7 @@ def keep_together(
 
 
 def _even_out(
-    labels: Labels, rule_labels: Labels, hashes: NDArray[np.uint64], counts: IndexArray
+    labels: Labels, rule_labels: Labels, group: IndexArray, counts: IndexArray
 ) -> tuple[Labels, IndexArray]:
     """Return labels that keep duplicates together in children of about equal size, and sizes.
 
@@ -167,25 +133,13 @@ def _even_out(
     some of its rows or that the rule sends it to. ``counts`` are of all other rows.
     """
     even, counts = rule_labels.copy(), counts.copy()
-    order = np.argsort(hashes, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(hashes[order])) + 1)
-    for group in sorted(groups, key=lambda group: (-len(group), group[0])):
-        choice = np.unique(np.append(labels[group], rule_labels[group[0]]))
-        even[group] = child = choice[counts[choice].argmin()]
-        counts[child] += len(group)
+    order = np.argsort(group, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+    for rows in sorted(groups, key=lambda rows: (-len(rows), rows[0])):
+        choice = np.unique(np.append(labels[rows], rule_labels[rows[0]]))
+        even[rows] = child = choice[counts[choice].argmin()]
+        counts[child] += len(rows)
     return even, counts
-
-
-def _find_separated(
-    labels: Labels, keys: NDArray[np.inexact] | NDArray[np.uint64]
-) -> IndexArray:
-    """Return the positions of rows of which others with the same key have other labels."""
-    group = np.unique(keys, return_inverse=True)[1].reshape(-1)
-    representative = np.zeros(len(labels), dtype=labels.dtype)
-    representative[group] = labels  # of any row of the group
-    is_separated = np.zeros(len(labels), dtype=bool)
-    is_separated[group[labels != representative[group]]] = True
-    return np.flatnonzero(is_separated[group])
 
 
 class Splitter(Protocol):

@@ -130,6 +130,15 @@ class TreeBuilder:
             node = parent
         return tuple(reversed(path))
 
+    def rules_above(self, node: int) -> tuple[LinearRule, ...]:
+        """Return the rules of the nodes above that have one, from the root down."""
+        rules, parent = [], self._node(node).parent
+        while parent >= 0:
+            if (rule := self._nodes[parent].rule) is not None:
+                rules.append(rule)
+            parent = self._nodes[parent].parent
+        return tuple(reversed(rules))
+
     def add_split(
         self, node: int, labels: ArrayLike, rule: LinearRule | None = None
     ) -> tuple[int, ...]:
