@@ -1,7 +1,6 @@
 """What an explanation says about nodes and rows, against brute force."""
 
 import copy
-import pickle
 import sys
 import time
 
@@ -341,9 +340,7 @@ def test_it_is_frozen_and_asking_changes_nothing(named, X):
     assert repr(named) == f"Explanation({named.taxonomy!r})"
     with pytest.raises(AttributeError):
         named.names = ()
-    again = pickle.loads(pickle.dumps(named))
-    assert describe(again) == describe(copy.copy(named)) == describe(named)
-    assert again.rows("otter").equals(named.rows("otter"))
+    assert describe(copy.copy(named)) == describe(named)
     X = X.copy()
     before, taxonomy = X.tobytes(), Taxarbor(4, random_state=0).fit(X).taxonomy_
     text, why = str(taxonomy), explain(taxonomy, X)

@@ -205,7 +205,9 @@ def _list_parameters(estimator: BaseEstimator) -> dict[str, Any]:
     def simplify(value: Any) -> Any:
         if isinstance(value, TableEncoder):
             return value.get_params()
-        return None if isinstance(value, Encoding) else value.tolist()  # of NumPy
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        return None if isinstance(value, Encoding) else float(value)
 
     parameters = {"estimator": type(estimator).__name__} | estimator.get_params(deep=False)
     for name in ("random_state", "n_jobs", "verbose"):

@@ -169,9 +169,10 @@ def _encode(value: Any) -> Any:
         return {key: _encode(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
         return [_encode(part) for part in value]
-    if not isinstance(value, float | np.floating) or math.isfinite(value):
-        return value.item() if isinstance(value, np.floating) else value
-    return None if math.isnan(value) else str(float(value))
+    number = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(number, float) or math.isfinite(number):
+        return number
+    return None if math.isnan(number) else str(number)
 
 
 def to_linkage(taxonomy: object) -> NDArray[np.float64]:

@@ -4,4 +4,7 @@
 gets, and raises ValueError with what came and what was expected.
 """
 
+from taxarbor.native import _kernels
 from taxarbor.native._kernels import *  # noqa: F403
+
+__all__ = [name for name in dir(_kernels) if not name.startswith("_")]
