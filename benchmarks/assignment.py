@@ -12,7 +12,7 @@ import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from taxarbor._types import Array
-from taxarbor.assign import assign_balanced, size_bounds
+from taxarbor.optim import assign_balanced, size_bounds
 
 N_ROWS = 30_000
 CLUSTERS = (3, 5, 20)

@@ -6,7 +6,15 @@ these libraries has to be installed.
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    Protocol,
+    SupportsFloat,
+    TypeAlias,
+    runtime_checkable,
+)
 
 import narwhals as nw
 import numpy as np
@@ -45,19 +53,34 @@ class Factor(NamedTuple):
     values: list[Any]
 
 
-def as_frame(X: Any) -> Any:
-    """Return frames of narwhals as what they wrap, AnnData's X, and all else as it is.
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Tables of Arrow, such as record batches of pyarrow."""
 
-    Raises InputError for lazy frames.
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def as_frame(X: Any) -> Any:
+    """Return frames of narwhals as what they wrap, tables of Arrow as pyarrow's, AnnData's X.
+
+    All else is returned as it is. Raises InputError for lazy frames.
     """
     if is_anndata(X):
         return X.X
     X = X.to_native() if isinstance(X, nw.DataFrame | nw.LazyFrame) else X
     if is_frame(X) or is_dask(X):
         return X
-    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+    known = nw.from_native(X, pass_through=True, allow_series=True)
+    if isinstance(known, nw.LazyFrame):
         raise InputTypeError("is a lazy frame; pass X.collect()", "X")
-    return X
+    if known is not X or not isinstance(X, ArrowStream):
+        return X
+    try:
+        return nw.from_arrow(X, backend="pyarrow").to_native()
+    except ImportError as error:
+        raise missing_extra("a table of Arrow", "pyarrow") from error
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
 
 
 def wrap_frame(X: Any) -> Frame | None:

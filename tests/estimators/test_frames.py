@@ -20,11 +20,23 @@ NULLABLE = ("Int64", "Float64", "boolean")
 quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 
 
+class Stream:
+    """A table that is known by nothing but Arrow's interface."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
 KINDS = {
     "pandas": lambda frame: frame,
     "pandas of Arrow": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
     "polars": pl.from_pandas,
     "pyarrow": pa.Table.from_pandas,
+    "record batch": pa.RecordBatch.from_pandas,
+    "stream": lambda frame: Stream(pa.Table.from_pandas(frame)),
     "narwhals of pandas": nw.from_native,
     "narwhals of polars": lambda frame: nw.from_native(pl.from_pandas(frame)),
     "narwhals of pyarrow": lambda frame: nw.from_native(pa.Table.from_pandas(frame)),

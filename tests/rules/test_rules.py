@@ -16,8 +16,7 @@ from taxarbor.clusters._leaves import link_leaves
 from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
-from taxarbor.rules._discriminant import Moments, remove_columns
-from taxarbor.rules._sample import MAX_CANDIDATES
+from taxarbor.rules._discriminant import MAX_CANDIDATES, Moments, remove_columns
 from taxarbor.split._gap import GapSplitter
 from taxarbor.tree._route_rows import place_rows
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from taxarbor._types import Status
-from taxarbor.assign import assign_two, size_bounds
-from taxarbor.optim import HingeLoss, first_point, minimise
+from taxarbor.optim import HingeLoss, assign_two, first_point, minimise, size_bounds
 from taxarbor.rows import as_rows
 from taxarbor.rows._rows import SplitProblem
 from taxarbor.split import Regularizer

@@ -8,9 +8,8 @@ import pytest
 
 from taxarbor.exchange import to_dot, to_json
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup, resize
+from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup, resize, round_thresholds
 from taxarbor.taxonomy._new_rows import add_means
-from taxarbor.taxonomy._round_thresholds import round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
 from taxarbor.tree._rule import unscale_rule
 from tests.tree.conftest import frontier

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._round_thresholds import round_thresholds
+from taxarbor.taxonomy._edit_taxonomy import round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
 
 DTYPES = ("float32", "float64")

@@ -11,11 +11,11 @@ from taxarbor._errors import GrowthWarning, counted, warn_caller
 from taxarbor._types import Status, TableLike
 from taxarbor.estimators._base import (
     TaxonomyEstimator,
+    TrainingRows,
     check_growth,
     start_run,
     warn_if_short,
 )
-from taxarbor.estimators._fit_steps import TrainingRows
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source

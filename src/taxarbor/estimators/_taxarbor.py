@@ -21,11 +21,12 @@ from taxarbor.clusters import (
 )
 from taxarbor.estimators._base import (
     TaxonomyEstimator,
+    TrainingRows,
     check_growth,
+    route_source,
     start_run,
     warn_if_short,
 )
-from taxarbor.estimators._fit_steps import TrainingRows, route_source
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Source, open_source
@@ -42,10 +43,9 @@ from taxarbor.tables._validation import (
     check_weights,
 )
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import name_columns, resize
+from taxarbor.taxonomy._edit_taxonomy import name_columns, resize, round_thresholds
 from taxarbor.taxonomy._new_rows import mark_noise
 from taxarbor.taxonomy._noise import OutlierScorer
-from taxarbor.taxonomy._round_thresholds import round_thresholds
 from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.tree import Tree
 from taxarbor.tree._route_rows import place_rows

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._number_text import format_number
 from taxarbor._types import IndexArray
-from taxarbor.metrics._classes import NO_LABEL, encode_labels
+from taxarbor.metrics._scores import NO_LABEL, encode_labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables._encoding import FeatureRows
 from taxarbor.taxonomy import Taxonomy

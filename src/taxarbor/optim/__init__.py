@@ -1,6 +1,19 @@
-"""Minimising a hinge loss plus a penalty; knows nothing of clusters."""
+"""The two halves of an alternation: weights for given labels, and balanced labels for costs.
 
+They know nothing of clusters. README.md and ASSIGNMENT.md derive them.
+"""
+
+from taxarbor.optim._assign import assign_balanced, assign_two, size_bounds
 from taxarbor.optim._minimise import HingeLoss, Solution, first_point, minimise
 from taxarbor.optim._penalty import SparseGroupPenalty
 
-__all__ = ["HingeLoss", "Solution", "SparseGroupPenalty", "first_point", "minimise"]
+__all__ = [
+    "HingeLoss",
+    "Solution",
+    "SparseGroupPenalty",
+    "assign_balanced",
+    "assign_two",
+    "first_point",
+    "minimise",
+    "size_bounds",
+]

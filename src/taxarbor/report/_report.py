@@ -2,6 +2,8 @@
 
 import json
 import os
+import struct
+import zlib
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
@@ -9,13 +11,377 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._atomic import write_atomically
-from taxarbor._errors import InputError
-from taxarbor.explain import explain
+from taxarbor._errors import InputError, printable, some
+from taxarbor._number_text import format_means, format_number, format_share, round_digits
+from taxarbor._types import Array, IndexArray
+from taxarbor.explain import Explanation, explain
+from taxarbor.explain._explanation import EXAMPLES
+from taxarbor.explain._feature_table import is_boolean
 from taxarbor.metrics import tree_scores
-from taxarbor.report._page_data import build_context, check_images
+from taxarbor.tables._encoding import Column, Encoding
+from taxarbor.taxonomy import Stability, Taxonomy
+from taxarbor.taxonomy._text import describe_decision
+from taxarbor.tree import Tree
+
+MANY_NODES = 250
+"""Nodes above which less is shown of each."""
+N_EXAMPLES, N_FEATURES = (5, 3), (8, 4)
+"""Rows of each kind, and features, that are shown per node: of few nodes and of many."""
+N_EXAMPLE_FEATURES = 3
+"""Features whose values are shown with an example."""
+MAX_CLASSES, MAX_COLUMNS, MAX_CATEGORIES = 100, 200, 6
+"""Classes of a node, columns, and categories of each, that are listed."""
+NAME_LENGTH = 300
+"""Characters of a row's name, which may be a text."""
+MAX_NAMES_LENGTH = 250_000
+"""Characters that the packed names of all rows may take, so that they can be searched."""
+MAX_ROWS, MAX_LEAST_MARGINS = 100_000, 10_000
+"""Rows up to which the page has the number of each, and its least margin."""
+MAX_PICTURES_LENGTH, THUMBNAIL_EDGES = 300_000, (64, 48, 32, 24, 16)
+"""Characters of all thumbnails, and the widths and heights that these may be reduced to."""
+MARGIN_BINS = np.linspace(-3.0, 3.0, 25)
+"""Margins beyond are in the first and the last bin."""
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+Values = dict[str, Any]
+"""What JSON can hold."""
+
+
+def build_context(
+    explanation: Explanation, title: str, images: NDArray[Any] | None, scores: dict[str, float]
+) -> Values:
+    """Return all that the page shows, as JSON can hold it."""
+    taxonomy, classes = explanation.taxonomy, explanation.classes
+    tree, weights, encoding = taxonomy.tree, taxonomy.tree.weights, taxonomy.encoding
+    n_used = taxonomy.n_features_used
+    nodes = [_describe_node(explanation, node, n_used) for node in range(tree.n_nodes)]
+    used = n_used[[rule is not None for rule in tree.rules]]
+    sizes = tree.sizes[tree.leaves]
+    shown = _find_shown(tree, nodes), sum(len(nodes[leaf]["typical"]) for leaf in tree.leaves)
+    return {
+        "title": printable(title),
+        "n_rows": int(tree.sizes[0]),
+        "n_noise": tree.n_noise,
+        "n_excluded": 0 if weights is None else int((weights[tree.rows(0)] == 0.0).sum()),
+        # In another cluster than the one that the rules send them to.
+        "n_elsewhere": int((explanation.least_margins < -1e-6).sum()),
+        "n_features": taxonomy.n_features if encoding is None else len(encoding.columns),
+        "n_clusters": tree.n_leaves,
+        "height": tree.height,
+        "smallest_cluster": int(sizes.min()),
+        "largest_cluster": int(sizes.max()),
+        "features_per_split": format_number(float(np.median(used))) if len(used) else None,
+        "has_rules": explanation.has_rules,
+        "nodes": nodes,
+        "rows": _describe_rows(explanation, nodes),
+        "pictures": {} if images is None else _make_thumbnails(*shown, images),
+        **_pack_rows(explanation),
+        "classes": [] if classes is None else classes.names,
+        "scores": {name: round_digits(value) for name, value in scores.items()},
+        "stability": taxonomy.stability and _describe_stability(taxonomy.stability),
+        "table": encoding and _describe_table(encoding),
+    }
+
+
+def _describe_stability(stability: Stability) -> Values:
+    curve = stability.curve
+    points = zip(curve.n_clusters, curve.stability, curve.reference, strict=True)
+    return {
+        "n_refits": int(stability.n_refits),
+        "suggested": int(stability.suggested),
+        "verdict": curve.verdict(),
+        "left_out": stability.describe_left_out(),
+        "curve": [[int(n), round_digits(own), round_digits(ref)] for n, own, ref in points],
+    }
+
+
+def _describe_table(encoding: Encoding) -> Values:
+    """Say how a table was read: its columns, those that were left out, what was done."""
+    columns = [
+        (printable(column.label), _describe_kind(column), _format_missing(column.missing))
+        for column in encoding.columns[:MAX_COLUMNS]
+    ]
+    return {
+        "columns": columns,
+        "dropped": [list(map(printable, pair)) for pair in encoding.dropped[:MAX_COLUMNS]],
+        "notes": list(map(printable, encoding.notes)),
+        "counts": (len(encoding.columns), len(encoding.dropped)),
+    }
+
+
+def _describe_kind(column: Column) -> str:
+    """Return what a column was read as."""
+    if not column.categories:
+        return "boolean" if column.values == (0.0, 1.0) else column.kind
+    names = [printable(name) for name in column.categories]
+    return f"{column.kind}: {some(names, MAX_CATEGORIES)}"
+
+
+def _format_missing(share: float) -> str:
+    return format_share(share) if share else ""
+
+
+# Nodes
+
+
+def _describe_node(explanation: Explanation, node: int, n_used: IndexArray) -> Values:
+    taxonomy = explanation.taxonomy
+    tree, stability = taxonomy.tree, taxonomy.stability
+    is_many, parent = tree.n_nodes > MANY_NODES, tree.parent(node)
+    features = explanation.deciding_features(node, N_FEATURES[is_many])
+    distinctive = explanation.distinctive_features(node, N_FEATURES[is_many])
+    examples = explanation.examples(node, N_EXAMPLES[is_many])
+    columns = [feature["column"] for feature in features[:N_EXAMPLE_FEATURES]]
+    values: Values = {
+        "parent": parent,
+        "name": explanation.names[node],
+        "start": int(tree.start[node]),
+        "stop": int(tree.stop[node]),
+        "birth": int(tree.birth[node]),
+        "deciding": [_describe_deciding(taxonomy, feature) for feature in features],
+        "distinctive": [_describe_distinctive(feature) for feature in distinctive],
+        "n_features": int(n_used[node]),
+        "n_deciding": 0 if parent is None else int(n_used[tree.decided_by(parent) or 0]),
+        "decision": describe_decision(taxonomy, node),
+        "note": printable(tree.notes[node]),
+        **{kind: _add_values(explanation, examples[kind], columns) for kind in EXAMPLES},
+        "margins": _count_margins(explanation, node),
+        "classes": _count_classes(explanation, node),
+    }
+    if stability is not None:
+        values |= {
+            "n_recovered": int(stability.n_recovered[node]),
+            "recurrence": stability.describe(node),
+            "left_out": round_digits(float(stability.left_out[node])),
+            "is_stable": bool(stability.is_stable[node]),
+        }
+    return values
+
+
+def _describe_deciding(taxonomy: Taxonomy, feature: Values) -> Values:
+    """Return what the panel shows of a feature that separates a node from its siblings."""
+    direction = feature["direction"]
+    is_share = direction in ("known", "unknown") or is_boolean(taxonomy, feature["column"])
+    mean, rest = format_means((feature["mean"], feature["rest_mean"]), is_share=is_share)
+    return {
+        "name": printable(feature["feature"]),
+        "text": printable(feature["words"]),
+        "sign": -1 if direction == "lower" else 1,
+        "share": round_digits(feature["share"]),
+        "mean": mean,
+        "rest": rest,
+        "missing": _format_missing(feature["missing"]),
+    }
+
+
+def _describe_distinctive(feature: Values) -> Values:
+    """Return what the panel shows of a feature that separates a node from all other rows."""
+    means = feature["mean"], feature["all_mean"]
+    mean, all_mean = format_means(means, is_share=feature["share"] is not None)
+    return {
+        "name": printable(feature["feature"]),
+        "text": printable(feature["words"]),
+        "effect": round_digits(feature["effect"]),
+        "mean": mean,
+        "every": all_mean,
+        "counts": _pack_counts(feature["counts"]),
+        "all_counts": _pack_counts(feature["all_counts"]),
+        "missing": _format_missing(feature["missing"]),
+    }
+
+
+def _add_values(
+    explanation: Explanation, examples: list[Values], columns: list[int]
+) -> list[Values]:
+    """Return rows with their margins, and with their values of some features."""
+    rows = np.array([example["row"] for example in examples], dtype=np.intp)
+    cells = [explanation.format_cells(rows, column) for column in columns]
+    margins = [round_digits(example.get("margin")) for example in examples]
+    return [
+        {"row": row, "margin": margins[n], "values": [printable(column[n]) for column in cells]}
+        for n, row in enumerate(rows.tolist())
+    ]
+
+
+def _pack_counts(counts: list[int]) -> str:
+    """Return a small histogram, a digit per bin."""
+    heights: Array = np.asarray(counts, dtype=np.float64)
+    steps = np.ceil((len(DIGITS) - 1) * heights / max(heights.max(initial=0.0), 1.0))
+    return "".join(DIGITS[step] for step in steps.astype(int))
+
+
+def _count_margins(explanation: Explanation, node: int) -> list[list[int]]:
+    """Count a split's rows by margin, per child; of two children, the first is mirrored."""
+    tree = explanation.taxonomy.tree
+    children = tree.children(node)
+    sides = (-1.0, 1.0) if len(children) == 2 else (1.0,) * len(children)
+    counts: list[list[int]] = []
+    for child, side in zip(children, sides, strict=True):
+        margins: Array = side * explanation.margins_within(node, child)
+        counts.append(np.histogram(margins.clip(-3.0, 3.0), MARGIN_BINS)[0].tolist())
+    return counts
+
+
+def _count_classes(explanation: Explanation, node: int) -> list[tuple[int, int]]:
+    """Return the classes of a node and their numbers of rows.
+
+    -1 is all classes that are not listed, and -2 is rows without a class.
+    """
+    if explanation.classes is None:
+        return []
+    rows = explanation.taxonomy.tree.rows(node)
+    counts = explanation.classes.count(rows)
+    known = [(code, count) for code, count in counts if code >= 0]
+    rest = sum(count for _, count in known[MAX_CLASSES:])
+    unknown = [(-2, count) for code, count in counts if code < 0]
+    return [*known[:MAX_CLASSES], *([(-1, rest)] if rest else []), *unknown]
+
+
+# Rows that are shown
+
+
+def _find_shown(tree: Tree, nodes: list[Values]) -> list[int]:
+    """Return the rows that any node shows: typical ones of leaves first, borderline last."""
+    leaves = [nodes[leaf] for leaf in tree.leaves]
+    parts = [(leaves, "typical"), *((nodes, kind) for kind in EXAMPLES)]
+    rows = [row["row"] for some, kind in parts for node in some for row in node[kind]]
+    return list(dict.fromkeys(rows))
+
+
+def _describe_rows(explanation: Explanation, nodes: list[Values]) -> Values:
+    """Return the name and the class of each row that is shown."""
+    rows, classes = {}, explanation.classes
+    for row in _find_shown(explanation.taxonomy.tree, nodes):
+        name = printable(explanation.row_name(row))
+        name = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
+        rows[str(row)] = [name, -1 if classes is None else int(classes.codes[row])]
+    return rows
+
+
+# All rows
+
+
+def _pack_rows(explanation: Explanation) -> Values:
+    """Return what is known of every row, in the order of the tree, if that is not too much.
+
+    Row numbers; names, as lines, and whether these are words; the least margin on the path and
+    the node of its rule. Numbers and names go on with those of noise.
+    """
+    tree, names, packed = explanation.taxonomy.tree, explanation.row_names, None
+    order = np.append(tree.rows(0), np.flatnonzero(tree.labels < 0))
+    if names is not None:
+        lines = (printable(explanation.row_name(row)) for row in order.tolist())
+        packed = _pack("\n".join(lines).encode("utf-8", "replace"))
+    is_short = packed is not None and len(packed) <= MAX_NAMES_LENGTH
+    return {
+        "order": _pack_numbers(order) if tree.sizes[0] <= MAX_ROWS else None,
+        "names": packed if is_short else None,
+        "names_are_words": names is not None and _are_words(names[:1000]),
+        "least_margins": _pack_least_margins(explanation),
+    }
+
+
+def _are_words(names: tuple[str, ...]) -> bool:
+    """Say whether names are words, and neither numbers nor codes of a few letters."""
+    stems = {"".join(filter(str.isalpha, name)).lower() for name in names}
+    return len(stems) > 0.5 * len(names) and len(set("".join(stems))) > 10
+
+
+def _pack(raw: bytes) -> str:
+    """Return bytes compressed, as text."""
+    return b64encode(zlib.compress(raw, 9)).decode("ascii")
+
+
+def _pack_numbers(values: NDArray[Any]) -> str:
+    """Pack whole numbers: all first bytes, the lowest, then all second ones, and so on."""
+    return _pack(values.astype("<u4").view(np.uint8).reshape(-1, 4).T.tobytes())
+
+
+def _pack_least_margins(explanation: Explanation) -> dict[str, str] | None:
+    tree = explanation.taxonomy.tree
+    n_rows = int(tree.sizes[0])
+    if n_rows > MAX_LEAST_MARGINS or tree.n_leaves == 1:
+        return None
+    least, where = np.full(n_rows, np.inf), np.zeros(n_rows, dtype=np.intp)
+    for node, margins in enumerate(explanation.margins.values):
+        if margins is not None:
+            part = slice(tree.start[node], tree.stop[node])
+            where[part] = np.where(margins < least[part], node, where[part])
+            least[part] = np.minimum(margins, least[part])
+    # Hundredths, from -300 to 300: margins beyond are as clear.
+    hundredths = np.nan_to_num(100.0 * least.clip(-3.0, 3.0)).round() + 300
+    return {"margin": _pack_numbers(hundredths), "node": _pack_numbers(where)}
+
+
+# Pictures of rows
+
+
+def check_images(images: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Return pictures as an array, one for each row, or raise InputError."""
+    pixels = np.asanyarray(images)
+    if not (pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (3, 4))):
+        expected = "must have shape (n_rows, height, width), or that with 3 or 4 colours behind"
+        raise InputError(f"{expected}; got {pixels.shape}", "images")
+    if len(pixels) != n_rows or 0 in pixels.shape:
+        expected = f"must be one image with pixels for each of the {n_rows:,} rows"
+        raise InputError(f"{expected}; got shape {pixels.shape}", "images")
+    if pixels.dtype.kind not in "fb" and pixels.dtype != np.uint8:
+        expected = "must be floats from 0 to 1, uint8 or booleans"
+        raise InputError(f"{expected}; got {pixels.dtype}", "images")
+    return pixels
+
+
+def _shrink(images: NDArray[Any], row: int, edge: int) -> NDArray[np.uint8]:
+    """Return a row's picture as bytes, reduced by averaging to an edge at most."""
+    image: NDArray[Any] = images[row].astype(np.float64)
+    if images.dtype != np.uint8:
+        low, high = image.min(), image.max()
+        if not (low >= 0.0 and high <= 1.0):
+            problem = f"must range from 0 to 1, got {low:g} to {high:g} for row {row}"
+            raise InputError(f"{problem}: divide by the largest", "images")
+        image = 255.0 * image
+    step = -(-max(image.shape[:2]) // edge)
+    for axis in (0, 1) if step > 1 else ():  # means of squares; those at the far edges are less
+        begins = np.arange(0, image.shape[axis], step)
+        sizes = np.diff(np.append(begins, image.shape[axis]))
+        shape = [len(sizes) if n == axis else 1 for n in range(image.ndim)]
+        image = np.add.reduceat(image, begins, axis) / sizes.reshape(shape)
+    return np.round(image).astype(np.uint8)
+
+
+def _make_thumbnails(rows: list[int], n_typical: int, images: NDArray[Any]) -> dict[str, str]:
+    """Return rows as PNGs, as many and the first ones as large as fit on the page."""
+    n_bytes = n_typical * (images.shape[3] if images.ndim == 4 else 1)
+    fitting = (e for e in THUMBNAIL_EDGES if 1.4 * n_bytes * e * e <= MAX_PICTURES_LENGTH)
+    edge = next(fitting, THUMBNAIL_EDGES[-1])  # base64 takes a third more
+    pictures: dict[str, str] = {}
+    n_left = MAX_PICTURES_LENGTH
+    for row in rows:
+        data = b64encode(_encode_png(_shrink(images, row, edge))).decode("ascii")
+        n_left -= len(data)
+        if n_left < 0:
+            break
+        pictures[str(row)] = f"data:image/png;base64,{data}"
+    return pictures
+
+
+def _encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a picture of bytes, grey or with 3 or 4 colours, as a PNG file."""
+    height, width = pixels.shape[:2]
+    kind = {1: 0, 3: 2, 4: 6}[pixels.size // (height * width)]
+    lines = pixels.reshape(height, -1)
+    raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    file = b"\x89PNG\r\n\x1a\n"
+    for name, body in ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")):
+        file += struct.pack(">I", len(body)) + name + body
+        file += struct.pack(">I", zlib.crc32(name + body))
+    return file
+
 
 SCRIPTS = (
     *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),

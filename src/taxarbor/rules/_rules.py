@@ -26,8 +26,16 @@ from taxarbor.clusters import Clusters
 from taxarbor.clusters._leaves import build_tree
 from taxarbor.grow import BranchMerger
 from taxarbor.rows._rows import Features
-from taxarbor.rules._discriminant import DIGITS, Moments, remove_columns, sort_falling
-from taxarbor.rules._sample import CHOICE_ROWS, RuleSample, Sparsity, draw_rule_sample
+from taxarbor.rules._discriminant import (
+    CHOICE_ROWS,
+    DIGITS,
+    Moments,
+    RuleSample,
+    Sparsity,
+    draw_rule_sample,
+    remove_columns,
+    sort_falling,
+)
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
 from taxarbor.tree._edit_tree import resize
 from taxarbor.tree._route_rows import place_rows

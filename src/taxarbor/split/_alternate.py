@@ -15,8 +15,8 @@ from typing import Literal, final
 import numpy as np
 
 from taxarbor._types import Array, IndexArray, SolveInfo, Status
-from taxarbor.assign import assign_balanced, assign_two, size_bounds
 from taxarbor.native import hinge_costs, hinge_multi
+from taxarbor.optim import assign_balanced, assign_two, size_bounds
 from taxarbor.optim._minimise import MAX_JOINT, HingeLoss, Labels, first_point, minimise
 from taxarbor.optim._penalty import SparseGroupPenalty
 from taxarbor.rows import Rows, as_rows

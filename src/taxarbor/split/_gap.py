@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import final
 
 from taxarbor._types import Array, SolveInfo, Status
-from taxarbor.assign import size_bounds
+from taxarbor.optim import size_bounds
 from taxarbor.rows import as_rows
 from taxarbor.rows._rows import HalveProblem
 from taxarbor.split._task import Refusal, refuse_size

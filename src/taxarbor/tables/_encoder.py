@@ -23,7 +23,7 @@ from taxarbor._errors import (
 )
 from taxarbor._frames import as_frame, as_table, is_frame, is_plain, wrap_frame
 from taxarbor._types import IndexArray, Matrix
-from taxarbor.rows._structure import all_finite
+from taxarbor.rows._rows import all_finite
 from taxarbor.tables._encoding import Encoding, FeatureRows, find_empty_rows
 from taxarbor.tables._profile import FROM_DTYPE, make_encoding
 from taxarbor.tables._validation import (

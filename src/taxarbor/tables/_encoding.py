@@ -30,7 +30,7 @@ from taxarbor._frames import (
     text_of,
 )
 from taxarbor._types import Array, IndexArray, set_frozen
-from taxarbor.rows._structure import check_structure
+from taxarbor.rows._rows import check_structure
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 KINDS = ("number", "category", "year", "month", "weekday")

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError
 from taxarbor._types import TableLike
-from taxarbor.rows._structure import check_structure
+from taxarbor.rows._rows import check_structure
 from taxarbor.sources._file_checks import (
     as_texts,
     base_name,

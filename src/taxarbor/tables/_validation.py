@@ -17,7 +17,7 @@ from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._frames import as_frame, as_numeric, column_names, fill_masked, is_frame
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
-from taxarbor.rows._structure import check_structure
+from taxarbor.rows._rows import check_structure
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""

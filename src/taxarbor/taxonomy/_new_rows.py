@@ -12,7 +12,7 @@ from scipy import sparse
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor._frames import as_frame, as_numeric, is_anndata, wrap_frame
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows._structure import all_finite, check_structure
+from taxarbor.rows._rows import all_finite, check_structure
 from taxarbor.sources import open_source
 from taxarbor.tables._encoding import FeatureRows, find_empty_rows, impute
 from taxarbor.tree._route_rows import node_means, place_rows, refuse_values

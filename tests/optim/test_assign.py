@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
-from taxarbor.assign import assign_balanced, assign_two, size_bounds
+from taxarbor.optim import assign_balanced, assign_two, size_bounds
 
 
 def total(costs, labels):

@@ -3,7 +3,7 @@
     min over labels y   sum_i C[i, y_i]   subject to   lower <= #{i : y_i = k} <= upper
 
 This is a transportation problem, so its linear relaxation is integral and a min-cost flow
-solves it (the paper calls this step NP-hard; it is not). The derivation stands in the README.
+solves it (the paper calls this step NP-hard; it is not). ASSIGNMENT.md derives it.
 """
 
 import math
