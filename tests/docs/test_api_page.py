@@ -28,7 +28,6 @@ PUBLIC = [
 INTERNAL = {
     f"taxarbor.{name}"
     for name in (
-        "assign",
         "cli",
         "clusters",
         "estimators",
