@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from taxarbor import Taxarbor, Taxonomy
-from taxarbor._run import Run, one_blas_thread
+from taxarbor._fit_context import Run, one_blas_thread
 from taxarbor._types import IndexArray
 from taxarbor.clusters import (
     _coordinates,
@@ -28,8 +28,8 @@ from taxarbor.clusters import (
 from taxarbor.clusters._leaves import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
-from taxarbor.split import Refusal, _gap
-from taxarbor.split._gap import GapSplitter, Plane
+from taxarbor.split import Refusal, _gap_splitter
+from taxarbor.split._gap_splitter import GapSplitter, Plane
 from taxarbor.tables._validation import check_balance
 
 Criterion = Literal["gap", "scatter", "objective", "variance", "size"]
@@ -42,13 +42,13 @@ CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "power": (_leaves, "POWER"),
     "rounds": (_leaves, "ROUNDS"),
     "shrinkage": (_leaves, "SHRINKAGE"),
-    "ridge": (_gap, "RIDGE"),
-    "starts": (_gap, "STARTS"),
+    "ridge": (_gap_splitter, "RIDGE"),
+    "starts": (_gap_splitter, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
 }
 """The constant behind each setting."""
 
-STARTS = frozenset(_gap.STARTS)
+STARTS = frozenset(_gap_splitter.STARTS)
 
 
 def default_of(setting: str) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from taxarbor._run import ignore
+from taxarbor._fit_context import ignore
 from taxarbor._types import SolveInfo, Status
 from taxarbor.grow import Run, StoppingRule, grow, grow_tree
 from taxarbor.rows import as_rows

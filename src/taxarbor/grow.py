@@ -6,7 +6,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import final
 
-from taxarbor._run import GrowthEvent, Run
+from taxarbor._fit_context import GrowthEvent, Run
 from taxarbor.rows import Rows
 from taxarbor.split import Refusal, Split, SplitTask, Splitter
 from taxarbor.tree import TreeBuilder

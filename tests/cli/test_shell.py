@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import Taxonomy
-from taxarbor._atomic import write_atomically
+from taxarbor._atomic_write import write_atomically
 from tests.cli.conftest import lines_of
 
 ODD = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from taxarbor import load_animals, make_planted_tree
-from taxarbor._run import one_blas_thread
+from taxarbor._fit_context import one_blas_thread
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from taxarbor import native
-from taxarbor._run import node_seed
+from taxarbor._fit_context import node_seed
 from taxarbor.sources import draw_rows
 
 

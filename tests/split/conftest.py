@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor._run import one_blas_thread
+from taxarbor._fit_context import one_blas_thread
 from taxarbor.rows import as_rows
 from taxarbor.split import SplitTask
 from taxarbor.tree import LinearRule

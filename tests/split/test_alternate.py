@@ -12,7 +12,7 @@ from taxarbor.rows import as_rows
 from taxarbor.rows._rows import SplitProblem
 from taxarbor.split import Regularizer
 from taxarbor.split._alternate import Problem, find_start
-from taxarbor.split._margins import KINDS
+from taxarbor.split._max_margin_splitter import KINDS
 
 BALANCE = (0.6, 1.4)
 STORAGE = ("dense", "sparse")

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib import pyplot as plt
 
-from taxarbor._run import one_blas_thread
+from taxarbor._fit_context import one_blas_thread
 
 
 @pytest.fixture(scope="session", autouse=True)

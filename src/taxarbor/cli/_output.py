@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from taxarbor._atomic import check_target, write_atomically
+from taxarbor._atomic_write import check_target, write_atomically
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.cli._input import STDIN

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import randomized_svd
 
 from taxarbor import native
-from taxarbor._run import node_seed
+from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import Rows, as_rows
 from taxarbor.rows._rows import Features

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from taxarbor import native
-from taxarbor._run import Run, node_seed
+from taxarbor._fit_context import Run, node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._coordinates import Coordinates, draw_rows
 from taxarbor.clusters._leaves import (
@@ -19,7 +19,7 @@ from taxarbor.clusters._leaves import (
 )
 from taxarbor.grow import StoppingRule, grow_tree
 from taxarbor.split import Refusal, Split
-from taxarbor.split._gap import PLANE_ROWS, GapSplitter, Plane
+from taxarbor.split._gap_splitter import PLANE_ROWS, GapSplitter, Plane
 from taxarbor.tree import TreeBuilder
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from taxarbor import native
-from taxarbor._run import node_seed
+from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._coordinates import Coordinates, draw_rows
 from taxarbor.grow import StoppingRule

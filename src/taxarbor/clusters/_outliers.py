@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from taxarbor._run import node_seed
+from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._coordinates import draw_rows
 from taxarbor.rows import as_rows

@@ -20,15 +20,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
+from taxarbor._fit_context import Run, one_blas_thread, show_progress
 from taxarbor._frames import is_anndata
-from taxarbor._run import Run, one_blas_thread, show_progress
 from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
 from taxarbor.sources import Sample, Source, open_source
 from taxarbor.tables import TableEncoder
-from taxarbor.tables._encoder import Features, make_features
 from taxarbor.tables._encoding import Encoding, FeatureRows
+from taxarbor.tables._table_encoder import Features, make_features
 from taxarbor.tables._validation import (
     SeenFeatures,
     check_count,

@@ -21,7 +21,7 @@ from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
 from taxarbor.split import MaxMarginSplitter, Regularizer, Splitter
 from taxarbor.split._alternate import SolverName
-from taxarbor.split._margins import KINDS, Center, Kind
+from taxarbor.split._max_margin_splitter import KINDS, Center, Kind
 from taxarbor.tables import TableEncoder
 from taxarbor.tables._validation import (
     check_balance,

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
+from taxarbor._fit_context import Run
 from taxarbor._frames import is_plain
-from taxarbor._run import Run
 from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.clusters import (
     count_coordinates,
@@ -30,7 +30,7 @@ from taxarbor.estimators._base import (
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Source, open_source
-from taxarbor.split._gap import GapSplitter
+from taxarbor.split._gap_splitter import GapSplitter
 from taxarbor.stability import assess
 from taxarbor.stability._assess import can_refit, measure_cuts
 from taxarbor.tables import TableEncoder

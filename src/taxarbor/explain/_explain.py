@@ -13,7 +13,7 @@ from taxarbor._types import Array
 from taxarbor.explain._distinctive import ColumnSummary
 from taxarbor.explain._explanation import Explanation
 from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
-from taxarbor.explain._margins import least_margins, measure_margins
+from taxarbor.explain._row_margins import least_margins, measure_margins
 from taxarbor.sources import open_source
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._new_rows import add_means, expand

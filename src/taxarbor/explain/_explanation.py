@@ -14,7 +14,7 @@ from taxarbor._number_text import format_share
 from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.explain._distinctive import ColumnSummary
 from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
-from taxarbor.explain._margins import Margins, find_steps
+from taxarbor.explain._row_margins import Margins, find_steps
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._new_rows import expand
 from taxarbor.taxonomy._phrases import phrase

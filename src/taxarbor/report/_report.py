@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._atomic import write_atomically
+from taxarbor._atomic_write import write_atomically
 from taxarbor._errors import InputError, printable, some
 from taxarbor._number_text import format_means, format_number, format_share, round_digits
 from taxarbor._types import Array, IndexArray

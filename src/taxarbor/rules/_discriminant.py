@@ -26,7 +26,7 @@ from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from taxarbor import native
-from taxarbor._run import node_seed
+from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters, find_density
 from taxarbor.rows._rows import Features

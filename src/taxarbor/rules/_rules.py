@@ -20,7 +20,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._run import Run
+from taxarbor._fit_context import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters
 from taxarbor.clusters._leaves import build_tree

@@ -18,8 +18,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from taxarbor import native
 from taxarbor._errors import named_by
+from taxarbor._fit_context import node_seed
 from taxarbor._frames import as_vectors, is_frame, take_rows
-from taxarbor._run import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.sources._file_checks import Block, count_block_rows
 from taxarbor.sources._matrices import H5adReader, NpyReader, as_native

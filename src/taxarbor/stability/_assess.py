@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, InputTypeError, counted
-from taxarbor._run import GrowthEvent, one_blas_thread, show_progress
+from taxarbor._fit_context import GrowthEvent, one_blas_thread, show_progress
 from taxarbor._types import Array, IndexArray, Matrix, TableLike
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source

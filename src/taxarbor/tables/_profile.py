@@ -47,7 +47,7 @@ from taxarbor.tables._encoding import (
 )
 
 if TYPE_CHECKING:
-    from taxarbor.tables._encoder import TableEncoder
+    from taxarbor.tables._table_encoder import TableEncoder
 
 FROM_DTYPE = "from_dtype"
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._atomic import write_atomically
+from taxarbor._atomic_write import write_atomically
 from taxarbor._errors import FileFormatError, printable
 from taxarbor._types import SolveInfo, Status
 from taxarbor.tables._encoding import Encoding

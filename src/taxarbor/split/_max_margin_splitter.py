@@ -40,7 +40,7 @@ from taxarbor.split._alternate import (
     thin_out,
     true_spread,
 )
-from taxarbor.split._task import Refusal, Split, SplitTask, keep_together, refuse_size
+from taxarbor.split._splitter import Refusal, Split, SplitTask, keep_together, refuse_size
 from taxarbor.tree import LinearRule
 
 VIOLATION = 1e-3

@@ -19,7 +19,7 @@ from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.optim import size_bounds
 from taxarbor.rows import as_rows
 from taxarbor.rows._rows import HalveProblem
-from taxarbor.split._task import Refusal, refuse_size
+from taxarbor.split._splitter import Refusal, refuse_size
 
 RIDGE = 3e-3
 """Weight of the squared weights, as a share of the rows' variance."""

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from taxarbor._run import one_blas_thread
+from taxarbor._fit_context import one_blas_thread
 from taxarbor.grow import Run
 
 
