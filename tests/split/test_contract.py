@@ -1,6 +1,6 @@
 """One contract over every splitter of rows: what any of them owes to the growth loop.
 
-``GapSplitter``, which finds planes on samples, has another: see ``test_gap.py``, and
+``GapSplitter``, which finds planes on samples, has another: see ``test_gap_splitter.py``, and
 ``tests/clusters/test_find.py`` for the rows that it divides.
 """
 
