@@ -93,4 +93,3 @@ plt.show()
 # -----------
 # - Bounds on sizes, such as ``min_leaf_size``, count weights.
 # - Weights do not make rows more certain: eight amphibians represent 8,700 species here.
-# - The measures of :mod:`taxarbor.metrics` take ``sample_weight``, too.

@@ -43,14 +43,14 @@ _LATE = {
     **dict.fromkeys(("load_animals", "make_planted_tree"), "data"),
 }
 """Where names are that are loaded on first use: scikit-learn takes a second to import."""
-_ROOMS = (
+_PACKAGES = (
     *("data", "estimators", "exchange", "explain", "grow", "metrics"),
     *("plot", "report", "rows", "split", "stability", "tables", "taxonomy", "tree"),
 )
 
 
 def __getattr__(name: str) -> "Any":
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return import_module(f"taxarbor.{name}")
     if name not in _LATE:
         raise AttributeError(f"module 'taxarbor' has no attribute {name!r}")
@@ -60,4 +60,4 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_PACKAGES})

@@ -41,10 +41,6 @@ class FileFormatError(InputError):
     """A file is damaged, of another kind, or of a version that this one cannot read."""
 
 
-class NamelessError(FileFormatError):
-    """Columns were requested by name, and those of the file have no names."""
-
-
 class GrowthWarning(UserWarning):
     """The tree is not as requested: it has fewer leaves, or other sizes; it says why."""
 

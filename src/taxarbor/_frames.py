@@ -4,7 +4,7 @@ Frames are read through narwhals: those of pandas, polars, pyarrow, Modin and cu
 these libraries has to be installed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import suppress
 from typing import (
     TYPE_CHECKING,
@@ -392,16 +392,16 @@ def take_rows(X: Any, rows: IndexArray | slice) -> Any:
     return array.tocsr()[rows] if issparse(X) else array[rows]
 
 
-def make_frame(what: str, data: Any, columns: Sequence[str] | None = None) -> "pd.DataFrame":
+def make_frame(what: str, data: Any) -> "pd.DataFrame":
     """Return a data frame of pandas, or raise ImportError that says what needs it."""
     try:
         import pandas as pd
     except ImportError as error:
         raise missing_extra(what, "pandas") from error
     try:
-        return pd.DataFrame(data, columns=columns)
+        return pd.DataFrame(data)
     except UnicodeEncodeError:  # texts of Arrow cannot hold half a character
-        frame = pd.DataFrame(data, columns=columns, dtype=object)
+        frame = pd.DataFrame(data, dtype=object)
         for name in frame:
             with suppress(UnicodeEncodeError):
                 frame[name] = frame[name].infer_objects()

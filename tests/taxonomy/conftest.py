@@ -95,7 +95,7 @@ def with_means(known):
 
 @pytest.fixture
 def assessed(known):
-    """The known tree with trust in nodes 1 and 2; node 3 has no gap, the others are lost."""
+    """The known tree with stability: nodes 1 and 2; node 3 has no gap, the others are lost."""
     n_recovered, apart = np.array([20, 18, 20, 16, 3, 2]), np.array([20, 18, 20, 4, 3, 2])
     curve = Curve(np.arange(1, 5), np.array([1.0, np.nan, 0.2, 0.1]), np.zeros(4))
     left_out = np.array([0.83, 0.9, 0.95, 0.75, np.nan, 0.5])

@@ -14,10 +14,10 @@ from taxarbor._errors import InputError, counted
 from taxarbor._frames import is_frame
 from taxarbor.sources import open_source, stored_format
 from taxarbor.tables import Table, read_table
+from taxarbor.tables._read_table import STDIN
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._new_rows import check_matrix
 
-STDIN = "-"
 MAX_BYTES_IN_MEMORY = 200_000_000
 """Size of the largest file that is read into memory if its format can be read in blocks."""
 SAMPLE_ROWS = 100_000

@@ -199,10 +199,10 @@ def explain(
     elif row is not None:
         is_number = row.isascii() and row.isdigit() and row not in (table.row_names or ())
         try:
-            steps = explanation.rows(int(row) if is_number else row)
+            number = explanation.find_row(int(row) if is_number else row)
         except (KeyError, IndexError) as error:
             raise InputError(str(error.args[0])) from error
-        number = int(row) if is_number else (table.row_names or ()).index(row)
+        steps = explanation.rows(number)
         document = {"row": number, "name": explanation.row_name(number)}
         document["cluster"] = int(taxonomy.tree.labels[number])
         document["steps"] = steps.to_dict("records")
@@ -296,6 +296,7 @@ def _restore_estimator(taxonomy: "Taxonomy", X: Any) -> Any:
     """Return the fitted estimator of a model."""
     import numpy as np
 
+    from taxarbor._frames import is_frame
     from taxarbor.estimators import HMMC, Taxarbor
     from taxarbor.tables import TableEncoder
 
@@ -315,6 +316,6 @@ def _restore_estimator(taxonomy: "Taxonomy", X: Any) -> Any:
         raise InputError(f"the model has unknown parameters: {error}") from error
     estimator.taxonomy_, estimator.labels_ = taxonomy, taxonomy.tree.labels
     estimator.n_features_in_ = X.shape[1]
-    if hasattr(X, "columns"):
+    if is_frame(X):
         estimator.feature_names_in_ = np.array([*map(str, X.columns)], dtype=object)
     return estimator

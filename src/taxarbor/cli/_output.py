@@ -13,9 +13,9 @@ import numpy as np
 from taxarbor._atomic_write import check_target, write_atomically
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.cli._input import STDIN
 from taxarbor.cli._shell import print_data
 from taxarbor.tables import Table
+from taxarbor.tables._read_table import STDIN
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,6 +1,6 @@
-"""What the estimators share: a fitted tree in use, warnings, and the steps of a fit.
+"""What the estimators share: their base class, warnings, and the steps of a fit.
 
-These are the rows to train on, the statistics of nodes, and the routing of all rows.
+The steps are the rows to train on, the statistics of nodes, and the routing of all rows.
 """
 
 import json
@@ -48,6 +48,10 @@ from taxarbor.tree._edit_tree import sum_below
 
 MAX_NAMED_REFUSALS = 3
 """Leaves that could not be split, and that a warning names."""
+WEIGHT_UNITS = 2**30
+"""Weights are summed as integer multiples of this part of the greatest: in any order."""
+
+Table = TypeVar("Table")
 
 
 class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -74,7 +78,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, CSR matrix or data frame of shape (n_rows, n_features)
-            New rows. Files, memory maps and datasets are read in blocks; for a Dask array or
+            New rows. Files and memory maps are read in blocks; for a Dask array or
             data frame the labels are a lazy array.
 
         Returns
@@ -136,12 +140,10 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return bundle
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that sparse rows are accepted and the type of floats is preserved."""
+        """Declare that sparse rows and, with an encoder, missing values are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.encoder is not None
-        if tags.transformer_tags is not None:
-            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _copy_fitted(self, taxonomy: Taxonomy, seen: SeenFeatures, **results: object) -> Self:
@@ -213,10 +215,7 @@ def _describe_refusals(tree: Tree) -> str:
     return "; ".join([*texts, f"and {n_more} more"] if n_more > 0 else texts)
 
 
-WEIGHT_UNITS = 2**30
-"""Weights are summed as integer multiples of this part of the greatest: in any order."""
-
-Table = TypeVar("Table")
+# The steps of a fit
 
 
 @final
@@ -248,8 +247,10 @@ class TrainingRows:
                 per_row = float(repeats.sum() / weights.sum())
             n = int(np.count_nonzero(repeats))
         if n < 2:
-            rows = f"leaves {counted(n, 'row')} with a value and a positive weight"
-            raise InputError(f"{rows}; a fit needs at least 2", "sample_weight")
+            problem = f"has {counted(n, 'row')} with a value"
+            if sample.weights is not None:
+                problem += " and a positive weight"
+            raise InputError(f"{problem}; a fit needs at least 2", "X")
         if n_clusters is not None and n_clusters > n:
             message = f"is {n_clusters}, more than the n_samples={n} rows of the fit; lower it"
             raise InputError(message, "n_clusters")

@@ -63,8 +63,8 @@ class Taxarbor(TaxonomyEstimator):
     """Hierarchical clustering into a tree whose splits are sparse, readable rules.
 
     The tree is found on a sample of the rows. It is grown from the root down, each split with a
-    wide margin, to more leaves than requested. The leaves then compete for the rows, and the
-    closest are linked, first to the requested clusters and then to the tree above them. Rules
+    wide margin, to more leaves than requested. Rows are then reassigned among the leaves, and
+    the closest are linked, first to the requested clusters and then to the tree above. Rules
     on few features are fitted to this tree: one or two columns where these separate two
     children nearly as well as all columns do, elsewhere a linear discriminant that chooses
     among all clusters below a node. Finally every row is routed by the rules, in ``fit`` and in

@@ -18,7 +18,7 @@ from taxarbor.explain._row_margins import Margins, find_steps
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._new_rows import expand
 from taxarbor.taxonomy._phrases import phrase
-from taxarbor.taxonomy._reasons import category_of, known_mean, missing_shares
+from taxarbor.taxonomy._reasons import category_of, count_columns, known_mean, missing_shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +110,7 @@ class Explanation:
             first.
         """
         tree, index = self.taxonomy.tree, operator.index(node)
-        rule, cluster = tree.rules[index], np.flatnonzero(tree.leaves == index)
+        cluster = np.flatnonzero(tree.leaves == index)
         n_distinctive = N_DISTINCTIVE if n_top is None else n_top
         values = {
             "node": index,
@@ -121,7 +121,7 @@ class Explanation:
             "children": list(tree.children(index)),
             "cluster": int(cluster[0]) if len(cluster) else None,
             "decided_by": tree.decided_by(index),
-            "n_features": 0 if rule is None else rule.n_features_used,
+            "n_features": count_columns(self.taxonomy, tree.rules[index]),
             "note": tree.notes[index],
             "missing": self._missing(index),
             "features": self.deciding_features(index, n_top),
@@ -366,11 +366,11 @@ class Explanation:
         """
         n_rows = self.taxonomy.tree.n_rows
         if isinstance(row, str):
-            same = [n for n, name in enumerate(self.row_names or ()) if name == row]
-            if len(same) != 1:
-                count = "there is no row" if not same else f"there are {len(same)} rows"
+            names = self.row_names or ()
+            if (n_same := names.count(row)) != 1:
+                count = "there is no row" if not n_same else f"there are {n_same} rows"
                 raise KeyError(f"{count} called {row!r}; give its number, 0 to {n_rows - 1}")
-            return same[0]
+            return names.index(row)
         if isinstance(row, bool | np.bool_):
             raise InputTypeError(
                 f"a row is a number or a name, got {row}; of a mask, pass np.flatnonzero(mask)"

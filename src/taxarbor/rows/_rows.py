@@ -1,4 +1,4 @@
-"""Rows in memory: the few passes that a solver needs, and its problems, in native kernels.
+"""Rows in memory: their checks, the few passes that a solver needs, and its problems.
 
 A solver never reads ``X`` itself. It calls :class:`Rows`, which returns small arrays over
 features (float64) and arrays over rows. Nothing is copied.
@@ -15,8 +15,16 @@ from taxarbor import native
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 
+Features: TypeAlias = Array | csr_array
+"""Rows by features, float32 or float64."""
+
 CELLS_PER_BLOCK = 1 << 20
-"""Cells that are checked at a time."""
+"""Cells that are looked at together."""
+FIRST_ROWS = 64
+"""Rows that are read first for columns of two values."""
+
+
+# Checks of values and of the structure of sparse matrices
 
 
 def all_finite(values: Array) -> bool:
@@ -61,6 +69,9 @@ def check_structure(X: Any) -> None:
 
 def _are_within(indices: NDArray[np.integer], size: int) -> bool:
     return not len(indices) or bool(indices.min() >= 0 and indices.max() < size)
+
+
+# What the kernels solve for a node
 
 
 @final
@@ -131,11 +142,7 @@ class Half:
     weights: Array  #: (n_features,), of the scores: about the centre, but for the last feature
 
 
-Features: TypeAlias = Array | csr_array
-"""Rows by features, float32 or float64."""
-
-FIRST_ROWS, BLOCK_CELLS = 64, 1 << 20
-"""Rows that are read first for columns of two values, and cells at a time after that."""
+# Rows
 
 
 def as_rows(X: Features, *, center: Array | None = None, n_threads: int = 1) -> "Rows":
@@ -322,7 +329,7 @@ def _find_pairs(X: Array, index: IndexArray | None) -> Array:
         fits = ((block == lowest) | (block == highest)).all(axis=0)
         fits &= ((low == lowest) | (low == highest)) & ((high == lowest) | (high == highest))
         open_columns, low, high = open_columns[fits], lowest[fits], highest[fits]
-        first, step = first + step, max(BLOCK_CELLS // max(len(open_columns), 1), 1)
+        first, step = first + step, max(CELLS_PER_BLOCK // max(len(open_columns), 1), 1)
     pairs[open_columns, 0], pairs[open_columns, 1] = low, high
     return pairs
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from taxarbor._errors import FileFormatError, NamelessError, some
+from taxarbor._errors import FileFormatError, some
 
 BLOCK_BYTES = 1 << 24
 """Bytes of a block that is read from a file."""
@@ -121,7 +121,7 @@ def find_columns(title: str, wanted: Sequence[str], names: Sequence[str] | None)
     """Return the positions of columns by their names, or raise FileFormatError."""
     if names is None:
         message = f"has no column names, so {list_names(wanted)} cannot be looked up in it"
-        raise NamelessError(f"{title} {message}")
+        raise FileFormatError(f"{title} {message}")
     check_present(title, wanted, names)
     position = {name: j for j, name in enumerate(names)}
     return [position[name] for name in wanted]

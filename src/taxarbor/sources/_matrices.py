@@ -77,9 +77,9 @@ def as_native(X: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(X, X.dtype.newbyteorder("="))
 
 
-def open_npy(path: str | os.PathLike[str], name: str | None = None) -> NpyReader:
+def open_npy(path: str | os.PathLike[str]) -> NpyReader:
     """Return a reader of the array in an npy file, in C or Fortran order."""
-    file = File.open(path, name)
+    file = File.open(path)
     with file.reading("npy"):
         mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
         if not isinstance(mapped, np.memmap):
@@ -153,12 +153,11 @@ class H5adReader:
 def open_h5ad(
     path: str | os.PathLike[str],
     columns: Sequence[str] | None = None,
-    name: str | None = None,
     *,
     in_blocks: bool = True,
 ) -> H5adReader:
     """Return a reader of ``X`` of an h5ad file, whose columns are named by ``var``."""
-    file = File.open(path, name)
+    file = File.open(path)
     with open_group(file) as group:
         var = get_frame(file, group, "var")
         names = make_unique(read_column(file, var, var.attrs["_index"]))

@@ -130,10 +130,10 @@ def to_pandas(table: Any) -> Any:
 
 
 def open_parquet(
-    path: str | os.PathLike[str], columns: Sequence[str] | None = None, name: str | None = None
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None
 ) -> ParquetReader:
     """Return a reader of a Parquet file, or of those in a folder by their names."""
-    title = name or base_name(path)
+    title = base_name(path)
     paths = _find_files(Path(path)) if Path(path).is_dir() else {title: Path(path)}
     if not paths:
         suffixes = ", ".join(SUFFIXES)

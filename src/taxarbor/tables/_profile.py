@@ -213,7 +213,7 @@ class _ColumnReader:
             return self._read_dates(position, name, cells)
         reasons = {
             "vector": f"vectors: pass embedding={name!r}, or np.stack of the column as X",
-            "date": "dates, which are used only if requested",
+            "date": "dates, which TableEncoder(date_features=...) uses",
             **dict.fromkeys(["text", "category"], "text, which is not declared categorical"),
         }
         return reasons.get(kind, kind)
@@ -461,8 +461,8 @@ def _check_cosine(columns: Sequence[Column], scale: str | None) -> None:
         problem = f"is for numbers, and X has categories: {some(named, 5)}"
         raise InputError(f"{problem}; drop them, or choose euclidean", "metric")
     if scale not in ("auto", None):
-        problem = 'must be "auto" or None where rows are normalized, metric="cosine"'
-        raise InputError(f"{problem}; got {scale!r}", "scale")
+        problem = "has no effect where rows are normalized by the metric cosine; leave it out"
+        raise InputError(problem, "scale")
 
 
 def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") -> str | None:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from taxarbor._errors import FileFormatError, NamelessError, counted, missing_extra
+from taxarbor._errors import FileFormatError, counted, missing_extra
 from taxarbor._frames import find_dtype
 from taxarbor._types import Array
 from taxarbor.sources._file_checks import as_texts, check_present, check_unique, reading
@@ -82,7 +82,7 @@ def read_csv(
         names, requested = header.names, [*text_columns, *(columns or ())]
         if requested and not header.n_skipped:
             message = "has numbers in its first line, so no column has a name"
-            raise NamelessError(f"{title} {message}")
+            raise FileFormatError(f"{title} {message}")
         check_unique(title, names)
         check_present(title, requested, names)
         has_index = names[0] == UNNAMED.format(0) and names[0] not in requested

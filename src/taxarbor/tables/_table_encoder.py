@@ -195,8 +195,6 @@ class Features:
     seen: SeenFeatures
     encoding: Encoding | None = None
     """How the columns were encoded; None where they are the features."""
-    missing: Any = None
-    """Which cells are missing, a bool array or CSC matrix; None if none are."""
     owner: IndexArray | None = None
     """The column of each feature, where any column has several."""
     empty: NDArray[np.bool_] | None = None
@@ -265,7 +263,7 @@ def _encode_table(
         encoding = replace(encoding, dropped=tuple(others))
     if encoding.is_identity and missing is None:
         return Features(data, seen)
-    return Features(data, seen, encoding, missing, _find_owner(encoding), empty)
+    return Features(data, seen, encoding, _find_owner(encoding), empty)
 
 
 def _find_owner(encoding: Encoding) -> IndexArray | None:

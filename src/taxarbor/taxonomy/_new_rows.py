@@ -83,13 +83,11 @@ def check_names(given: Sequence[str] | None, names: Sequence[str] | None) -> Non
         return
     if sorted(given) == sorted(expected):
         raise InputError(
-            "the columns of X are in another order than the tree was grown on; "
-            "use X[list(taxonomy.feature_names)]"
+            "the columns of X are in another order than in the fit; reorder them as in "
+            "taxonomy.feature_names"
         )
     missing = [name for name in expected if name not in set(given)][:3]
-    raise InputError(
-        f"the columns of X are not those the tree was grown on; missing: {missing}"
-    )
+    raise InputError(f"the columns of X are not those of the fit; missing: {missing}")
 
 
 def expand(X: ArrayLike | FeatureRows, taxonomy: "Taxonomy") -> FeatureRows:
@@ -129,11 +127,10 @@ def read_rows(X: ArrayLike | FeatureRows, taxonomy: "Taxonomy") -> FeatureRows:
     width = taxonomy.n_features
     data: Any = X if sparse.issparse(X) else np.asarray(as_numeric(X))
     if data.ndim != 2:
-        raise InputError(
-            f"X must have two dimensions, (n_rows, n_features), got shape {data.shape}"
-        )
+        expected = "must have two dimensions, (n_rows, n_features)"
+        raise InputError(f"{expected}, got shape {data.shape}", "X")
     if width not in (None, data.shape[1]):
-        raise InputError(f"X has {data.shape[1]} features, but the tree was grown on {width}")
+        raise InputError(f"has {data.shape[1]} features, and {width} are expected", "X")
     if sparse.issparse(X):
         check_structure(X)
         data = data.tocsr()
@@ -151,13 +148,13 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
         with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
             return data.astype(dtype, copy=False)
     if data.dtype.kind not in "biuO":
-        raise InputError(f"X must hold numbers, got {data.dtype}")
+        raise InputError(f"must hold numbers, got {data.dtype}", "X")
     try:
         return data.astype(np.float64)
     except OverflowError as error:  # of Python's integers, which know no bound
-        raise InputError("X holds an integer too large for float64") from error
+        raise InputError("holds an integer too large for float64", "X") from error
     except (TypeError, ValueError) as error:
-        raise InputError(f"X must hold numbers: {error}") from error
+        raise InputError(f"must hold numbers: {error}", "X") from error
 
 
 def add_means(
@@ -169,7 +166,7 @@ def add_means(
     dtype = X.dtype if rule is None else rule.dtype
     means = node_means(tree, X, labels, counts).astype(dtype)
     if not all_finite(means):
-        raise InputError("X holds values that are too large to take means of; scale them")
+        raise InputError("holds values that are too large to take means of; scale them", "X")
     return replace(taxonomy, means=means)
 
 

@@ -329,6 +329,11 @@ def columns_of(taxonomy: "Taxonomy") -> IndexArray:
     return np.arange(taxonomy.n_features or 0) if encoding is None else encoding.owner
 
 
+def count_columns(taxonomy: "Taxonomy", rule: LinearRule | None) -> int:
+    """Return the number of columns of the user's table that a rule uses."""
+    return 0 if rule is None else len(np.unique(columns_of(taxonomy)[rule.features]))
+
+
 def missing_shares(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Array:
     """Return the share of a node's rows, or of its siblings', without a value, by column."""
     missing, parent = taxonomy.missing, taxonomy.tree.parent(node)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import Any, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,9 +26,6 @@ from taxarbor.taxonomy._phrases import Reason
 from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.tree import Tree
 from taxarbor.tree._tree import Claims, check_claims, node_id
-
-if TYPE_CHECKING:
-    pass
 
 
 @final
@@ -124,11 +121,7 @@ class Taxonomy:
 
         Those of one column of the user's table count as one.
         """
-        column_of = _reasons.columns_of(self)
-        used = [
-            0 if rule is None else len(np.unique(column_of[rule.features]))
-            for rule in self.tree.rules
-        ]
+        used = [_reasons.count_columns(self, rule) for rule in self.tree.rules]
         counts = np.array(used, dtype=np.intp)
         counts.setflags(write=False)
         return counts
@@ -316,9 +309,9 @@ def _claims(taxonomy: Taxonomy) -> Claims:
     if taxonomy.stability is not None:
         yield tree.has_rows, "a tree of counts has no stability, which is of rows"
         yield from taxonomy.stability.claims(tree)
-    heat = taxonomy.temperature
-    is_heat = heat is None or (isinstance(heat, float) and 0.0 < heat < np.inf)
-    yield is_heat, f"temperature must be None or a positive, finite float, got {heat!r}"
+    given = taxonomy.temperature
+    is_right = given is None or (isinstance(given, float) and 0.0 < given < np.inf)
+    yield is_right, f"temperature must be None or a positive, finite float, got {given!r}"
     is_right = taxonomy.made_by is None or isinstance(taxonomy.made_by, dict)
     yield is_right, "made_by must be None or a dict"
 

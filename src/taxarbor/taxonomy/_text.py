@@ -7,7 +7,7 @@ import numpy as np
 
 from taxarbor._errors import counted
 from taxarbor.taxonomy._phrases import Reason, phrase
-from taxarbor.taxonomy._reasons import child_reasons
+from taxarbor.taxonomy._reasons import child_reasons, count_columns
 from taxarbor.tree._edit_tree import leaves_below
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def describe_rule(taxonomy: "Taxonomy", node: int) -> str:
     """
     if not (choice := _describe_frontier(taxonomy, node)):
         return ""
-    by = counted(int(taxonomy.n_features_used[node]), "feature")
+    by = counted(count_columns(taxonomy, taxonomy.tree.rules[node]), "feature")
     return f"its rule chooses {choice} by {by}"
 
 

@@ -131,13 +131,9 @@ def sum_below(values: NDArray[Any], leaves: IndexArray, parents: IndexArray) -> 
     return sums
 
 
-def leaves_below(tree: "Tree", pruned: "Tree | None" = None) -> tuple[IndexArray, IndexArray]:
-    """Return the position of the first leaf below each node, and one past that of the last.
-
-    Below the nodes of a pruned tree, if one is given: the slices of leaves tile all others.
-    """
-    nodes = tree if pruned is None else pruned
-    first, last = np.searchsorted(tree.start[tree.leaves], [nodes.start, nodes.stop])
+def leaves_below(tree: "Tree") -> tuple[IndexArray, IndexArray]:
+    """Return the position of the first leaf below each node, and one past that of the last."""
+    first, last = np.searchsorted(tree.start[tree.leaves], [tree.start, tree.stop])
     return first, last
 
 

@@ -351,15 +351,12 @@ class Tree:
         ((1, 3, 4), 0)
         """
         node = node_id(node, self.n_nodes)
-        targets: list[int] = []
-        pending = [] if self.rules[node] is None else [*reversed(self.children(node))]
-        while pending:
-            below = pending.pop()
-            if self.rules[below] is None and not self.is_leaf(below):
-                pending += reversed(self.children(below))
-            else:
-                targets.append(below)
-        return tuple(targets)
+        if self.rules[node] is None:
+            return ()
+        has_rule = self._decider == np.arange(self.n_nodes)
+        is_end = (self._n_children == 0) | has_rule
+        below = np.flatnonzero(is_end[1:] & (self._decider[self.parents[1:]] == node)) + 1
+        return tuple(below[np.argsort(self.start[below])].tolist())
 
     def rows(self, node: SupportsIndex) -> IndexArray:
         """Return the row numbers of the node, a read-only view."""

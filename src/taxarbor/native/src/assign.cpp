@@ -1,5 +1,5 @@
 // Balanced assignment: n rows to K clusters at least total cost, every cluster's count within
-// [lower, upper]. Derivation, proof of optimality and what rounding may do: assign/README.md.
+// [lower, upper]. Derivation, proof of optimality and what rounding may do: optim/ASSIGNMENT.md.
 #include <functional>
 
 #include "common.hpp"
