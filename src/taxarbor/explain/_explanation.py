@@ -19,6 +19,7 @@ from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._new_rows import expand
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of, count_columns, known_mean, missing_shares
+from taxarbor.tree._tree import node_id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +110,8 @@ class Explanation:
             :meth:`examples`; and ``classes``, if known, the number of rows of each, the largest
             first.
         """
-        tree, index = self.taxonomy.tree, operator.index(node)
+        tree = self.taxonomy.tree
+        index = node_id(node, tree.n_nodes)
         cluster = np.flatnonzero(tree.leaves == index)
         n_distinctive = N_DISTINCTIVE if n_top is None else n_top
         values = {

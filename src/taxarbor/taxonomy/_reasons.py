@@ -360,6 +360,8 @@ def known_mean(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Arra
         rests = rest_means(taxonomy, parent)
         assert rests is not None
         mean = rests[taxonomy.tree.children(parent).index(node)]
+        center = np.abs(taxonomy.means[taxonomy.tree.root])
+        mean = np.where(np.abs(mean) <= 1e-9 * center, 0.0, mean)  # what rounding leaves
     # Where rows were normalized to length 1, imputed values were, too.
     if missing is None or encoding is None or encoding.unit_length:
         return mean

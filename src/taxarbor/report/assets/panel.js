@@ -16,7 +16,7 @@ function sizeLine(node) {
 // How rows are assigned, in a sentence.
 function origin() {
   if (!data.has_rules) return "This taxonomy has no rules: the words compare the means of its nodes.";
-  if (!data.n_elsewhere) return "Every row is assigned by the rules on its path.";
+  if (!data.n_elsewhere) return "Rows are assigned by the rules on their paths.";
   return `New rows are assigned by the rules; ${plural(data.n_elsewhere, "row")} of the fit ${data.n_elsewhere === 1 ? "is" : "are"} in another cluster than the rules predict, as where the sizes of clusters are bounded.`;
 }
 // Notes on the whole tree, and the stability of the cluster.
