@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TESTS = ["tests/native", "tests/rows", "tests/assign", "tests/optim"]
+TESTS = ["tests/native", "tests/rows", "tests/optim"]
 SECONDS = os.environ.get("FUZZ_SECONDS", "60")
 
 # An editable install would find its own build first: its finder is taken out.
