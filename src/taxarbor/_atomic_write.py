@@ -32,7 +32,12 @@ def write_atomically(
         with suppress(OSError):
             draft.unlink()
         if isinstance(error, OSError) and error.filename in (None, str(draft), str(target)):
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+            words = error.strerror
+            if error.filename is None and error.errno is not None:
+                words = os.strerror(
+                    error.errno
+                )  # old versions of pyarrow have words of their own
+            raise OSError(error.errno, words, os.fspath(path)) from error
         raise
 
 

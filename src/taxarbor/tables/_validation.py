@@ -5,16 +5,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
+import sklearn
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
 from taxarbor._errors import InputError, InputTypeError, counted
-from taxarbor._frames import as_frame, as_numeric, column_names, fill_masked, is_frame
+from taxarbor._frames import (
+    as_frame,
+    as_numeric,
+    column_names,
+    fill_masked,
+    is_frame,
+    wrap_frame,
+)
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 from taxarbor.rows._rows import check_structure
@@ -23,6 +31,8 @@ RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
 MAX_MEAN = {"float32": 1e17, "float64": 1e150}
 """Largest absolute mean of a column: squares must fit."""
+HAS_NARWHALS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+"""Whether scikit-learn reads the names of columns of all frames."""
 
 EXACT_REPEATS = (4, 20_000)
 """Copies per row, and copies, up to which integer weights are not rounded."""
@@ -150,9 +160,26 @@ def check_dimensions(X: Any) -> None:
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
     """Set or compare ``n_features_in_`` and ``feature_names_in_``, by scikit-learn's rules."""
-    if not is_frame(X):
+    frame = wrap_frame(X)
+    if frame is None:
         check_dimensions(X)
+    elif not (HAS_NARWHALS or frame.implementation.is_pandas()):
+        X = _Columns(frame.columns, frame.shape)
     validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+@final
+class _Columns:
+    """The names and the shape of a frame, as scikit-learn below 1.9 asks for them."""
+
+    def __init__(self, names: list[str], shape: tuple[int, int]) -> None:
+        self.names, self.shape = names, shape
+
+    def __dataframe__(self) -> Self:
+        return self
+
+    def column_names(self) -> list[str]:
+        return self.names
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:
