@@ -36,7 +36,7 @@ def write_atomically(
             if error.filename is None and error.errno is not None:
                 words = os.strerror(
                     error.errno
-                )  # old versions of pyarrow have words of their own
+                )  # old pyarrow has other words
             raise OSError(error.errno, words, os.fspath(path)) from error
         raise
 
