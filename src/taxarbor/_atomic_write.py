@@ -34,9 +34,7 @@ def write_atomically(
         if isinstance(error, OSError) and error.filename in (None, str(draft), str(target)):
             words = error.strerror
             if error.filename is None and error.errno is not None:
-                words = os.strerror(
-                    error.errno
-                )  # old pyarrow has other words
+                words = os.strerror(error.errno)  # old pyarrow has other words
             raise OSError(error.errno, words, os.fspath(path)) from error
         raise
 
