@@ -129,7 +129,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             taxonomy = drop_rows(self.taxonomy_)
             source = select_columns(source, taxonomy)
         call = partial(work, taxonomy, n_threads=n_threads)
-        return source.apply(call, dtype, n_columns)
+        return source.apply(call, dtype, n_columns, n_threads=n_threads)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show the tree of a fitted model in notebooks, below its parameters."""
@@ -365,7 +365,7 @@ def route_source(
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
     work = RouteBlock(drop_rows(taxonomy), scorer, units, n_threads)
     (labels, scores), sizes = select_columns(source, taxonomy).route(
-        work, (np.intp, np.float64)
+        work, (np.intp, np.float64), n_threads=n_threads
     )
     if source.in_memory:
         return regroup(taxonomy, labels, weights), labels, scores

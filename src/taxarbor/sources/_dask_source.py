@@ -84,7 +84,11 @@ class DaskSource:
         return self
 
     def route(
-        self, work: Callable[[Any, slice], Any], dtypes: Sequence[DTypeLike]
+        self,
+        work: Callable[[Any, slice], Any],
+        dtypes: Sequence[DTypeLike],
+        *,
+        n_threads: int = 1,
     ) -> tuple[list[Any], Any]:
         """Return lazy arrays, whose blocks are kept by the scheduler, and the total."""
         import dask
@@ -101,7 +105,12 @@ class DaskSource:
         return arrays, reduce(add, totals)
 
     def apply(
-        self, work: Callable[[Any], Any], dtype: DTypeLike, n_columns: int | None = None
+        self,
+        work: Callable[[Any], Any],
+        dtype: DTypeLike,
+        n_columns: int | None = None,
+        *,
+        n_threads: int = 1,
     ) -> Any:
         """Return a lazy array; its chunks are known where those of X are."""
         import dask.array as da

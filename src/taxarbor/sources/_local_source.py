@@ -8,7 +8,9 @@ the hash as a fraction (Efraimidis and Spirakis 2006). Given tau, the (n + 1)-th
 i is drawn with probability ``1 - exp(-w_i tau)``; a sampled row counts for its weight over it.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
@@ -141,20 +143,22 @@ class LocalSource:
         return replace(self, reader=replace(self.reader, names=kept))
 
     def route(
-        self, work: Callable[[Any, slice], Any], dtypes: Sequence[DTypeLike]
+        self,
+        work: Callable[[Any, slice], Any],
+        dtypes: Sequence[DTypeLike],
+        *,
+        n_threads: int = 1,
     ) -> tuple[list[NDArray[Any]], Any]:
         """Return arrays over all rows, and a total, from one pass over the blocks.
 
         ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It returns
         a tuple of arrays with one entry for each, and a value that is added up with ``+`` over
         all blocks, in their order; for Dask it must be picklable. The dtypes are those of the
-        arrays.
+        arrays. So many blocks of a file are worked on at a time; Dask has its own workers.
         """
         arrays: list[NDArray[Any]] = []
         total: Any = None
-        for title, rows, table in self.reader.blocks():
-            with named_by(title):
-                parts, small = work(table, rows)
+        for rows, (parts, small) in self._map(work, n_threads):
             typed = [np.asarray(part, t) for part, t in zip(parts, dtypes, strict=True)]
             if rows == slice(0, self.n_rows):
                 return typed, small
@@ -164,14 +168,44 @@ class LocalSource:
             total = small if total is None else total + small
         return arrays, total
 
+    def _map(
+        self, work: Callable[[Any, slice], Any], n_threads: int
+    ) -> Iterator[tuple[slice, Any]]:
+        """Yield the rows of each block with the result, in order; few wait in memory."""
+
+        def run(block: Block) -> Any:
+            with named_by(block.title):
+                return work(block.table, block.rows)
+
+        if n_threads == 1 or self.in_memory:
+            yield from ((block.rows, run(block)) for block in self.reader.blocks())
+            return
+        waiting: deque[tuple[slice, Future[Any]]] = deque()
+        with ThreadPoolExecutor(n_threads) as pool:
+            for block in self.reader.blocks():
+                waiting.append((block.rows, pool.submit(run, block)))
+                if len(waiting) > n_threads:
+                    rows, future = waiting.popleft()
+                    yield rows, future.result()
+            yield from ((rows, future.result()) for rows, future in waiting)
+
     def apply(
-        self, work: Callable[[Any], Any], dtype: DTypeLike, n_columns: int | None = None
+        self,
+        work: Callable[[Any], Any],
+        dtype: DTypeLike,
+        n_columns: int | None = None,
+        *,
+        n_threads: int = 1,
     ) -> NDArray[Any]:
         """Return the arrays ``work(table)`` of all blocks as one, with one dimension.
 
         Or with ``n_columns`` columns if given, which Dask needs to know.
         """
-        return self.route(lambda table, rows: ((work(table),), 0), (dtype,))[0][0]
+
+        def call(table: Any, rows: slice) -> Any:
+            return (work(table),), 0
+
+        return self.route(call, (dtype,), n_threads=n_threads)[0][0]
 
 
 def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
