@@ -137,7 +137,7 @@ def measure(model: Any, X: NDArray[Any], seed: int) -> Outcome:
     new = X[second]
     hits = find_staying(taxonomy.predict(new), other.labels)
     guess = taxonomy.predict_proba(new).max(axis=1)
-    taxonomy = calibrate(taxonomy, X[first], refits(model, X[first], seed))
+    taxonomy = calibrate(taxonomy, read_rows(taxonomy, X[first]), refits(model, X[first], seed))
     P = taxonomy.predict_proba(new).max(axis=1)
     n_coarse = max(taxonomy.tree.n_leaves // COARSE, 2)
     pruned = taxonomy.prune(n_coarse)

@@ -13,11 +13,11 @@ from experiments.baselines._splitters import (
     SpectralSplitter,
 )
 from taxarbor import HMMC
+from taxarbor._parameters import check_choice, check_count
 from taxarbor.estimators._base import TaxonomyEstimator, check_growth
 from taxarbor.estimators._hmmc import fit_greedily
 from taxarbor.grow import StoppingRule
 from taxarbor.split._alternate import SolverName
-from taxarbor.tables._validation import check_choice, check_count
 
 FlatPenalty = Literal["group", "l1", "l2"]
 FLAT_PENALTIES: tuple[FlatPenalty, ...] = ("group", "l1", "l2")

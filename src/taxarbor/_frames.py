@@ -150,9 +150,9 @@ def as_table(X: Any) -> Any:
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
         array = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
     if array.ndim != 2:
-        raise InputError(
-            f"X must have two dimensions, (n_rows, n_features), got shape {array.shape}"
-        )
+        advice = "Reshape your data: X.reshape(1, -1) if it is one row"
+        expected = "must have two dimensions, (n_rows, n_features)"
+        raise InputError(f"{expected}, got shape {array.shape}. {advice}", "X")
     return array
 
 

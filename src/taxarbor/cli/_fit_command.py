@@ -86,7 +86,6 @@ def fit(
     from taxarbor.cli._terminal import summarize
     from taxarbor.estimators import Taxarbor
     from taxarbor.metrics import tree_scores
-    from taxarbor.taxonomy._edit_taxonomy import name_columns
 
     if n_clusters != AUTO and not n_clusters.isdecimal():
         raise InputError(f"must be 1 or more, or auto; got {n_clusters}", "n_clusters")
@@ -115,12 +114,10 @@ def fit(
     )
     vectors = read.find_embedding(file, embedding, table.feature_names or ())
     notes, begin = [*table.notes], time.perf_counter()
-    with shell.collect_notes(notes, but=TableWarning):  # which encoding.notes holds
-        estimator.fit(table.X, embedding=vectors)
+    with shell.collect_notes(notes, but=TableWarning):  # which columns.notes holds
+        estimator.fit(read.open_table(table), embedding=vectors)
     seconds = time.perf_counter() - begin
     taxonomy = estimator.taxonomy_
-    if is_matrix and table.feature_names is not None:
-        taxonomy = name_columns(taxonomy, table.feature_names)
     notes += _describe_fit(taxonomy)
     scores = None
     if table.labels is not None:
@@ -136,7 +133,7 @@ def fit(
         if show and not write.open_in_browser(page):
             notes.append(f"no browser found: open {page} in one")
     document = {"data": data, **summarize(taxonomy), "seconds": seconds, "scores": scores}
-    dropped = () if taxonomy.encoding is None else taxonomy.encoding.dropped
+    dropped = taxonomy.columns.dropped
     document["dropped"] = [{"column": name, "reason": reason} for name, reason in dropped]
     document |= {"notes": notes, "model": model, "labels": labels, "report": page}
     shell.answer(document, as_json, lambda: _print_fit(str(file), taxonomy, document))
@@ -154,12 +151,11 @@ def _make_encoder(scale: str, metric: Any, *, is_matrix: bool) -> Any:
 
 def _describe_fit(taxonomy: "Taxonomy") -> Iterator[str]:
     """Yield notes on the columns and rows of a table that a fit left out or changed."""
-    if (encoding := taxonomy.encoding) is not None:
-        if encoding.dropped:
-            listed = [f"{name} ({reason})" for name, reason in encoding.dropped]
-            yield f"columns left out: {some(listed, MAX_NAMED)}"
-        yield from encoding.notes
-    tree = taxonomy.tree
+    tree, columns = taxonomy.tree, taxonomy.columns
+    if columns.dropped:
+        listed = [f"{name} ({reason})" for name, reason in columns.dropped]
+        yield f"columns left out: {some(listed, MAX_NAMED)}"
+    yield from columns.notes
     n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
     if n_excluded > 0:
         rows = counted(n_excluded, "outlier or empty row", "outliers or empty rows")
@@ -177,8 +173,8 @@ def _print_fit(
     """Print what was fitted, the tree (all of it with the names of rows) and its scores."""
     from taxarbor.cli._terminal import print_scores, print_tree, print_verdict
 
-    tree, encoding, n_dropped = taxonomy.tree, taxonomy.encoding, len(document["dropped"])
-    n_columns = (taxonomy.n_features or 0) if encoding is None else len(encoding.columns)
+    tree, n_columns = taxonomy.tree, len(taxonomy.columns)
+    n_dropped = len(document["dropped"])
     left_out = f" ({n_dropped} left out)" if n_dropped else ""
     clusters = f"{counted(tree.n_leaves, 'cluster')} in {document['seconds']:.2f} s"
     shell.print_lines(

@@ -7,16 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from taxarbor._errors import InputError, counted
-from taxarbor._frames import is_frame
-from taxarbor.sources import open_source, stored_format
+from taxarbor._frames import is_frame, is_plain
+from taxarbor.sources import Source, open_source, stored_format
 from taxarbor.tables import Table, read_table
 from taxarbor.tables._read_table import STDIN
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._new_rows import check_matrix
 
 MAX_BYTES_IN_MEMORY = 200_000_000
 """Size of the largest file that is read into memory if its format can be read in blocks."""
@@ -110,37 +106,29 @@ def load_model(path: Path, n_clusters: int | None = None) -> Taxonomy:
 
 
 def read_rows(taxonomy: Taxonomy, file: DataFile, option: str | None = None) -> Table:
-    """Return rows with the columns of a model: by name if it has names, else in order."""
-    names, encoding = taxonomy.feature_names, taxonomy.encoding
-    if encoding is not None:
-        columns = dict.fromkeys(column.name for column in encoding.columns)
-        names = tuple(columns) if encoding.has_names else None
-    table = file.read(names, option)
-    if names is None:
-        check_matrix(taxonomy, table.feature_names)
-    return table
+    """Return rows for a model; columns that it reads name no rows."""
+    return file.read(None, option)
 
 
 def attach_rows(taxonomy: Taxonomy, table: Table) -> tuple[Taxonomy, Table]:
-    """Return a model with its rows in memory, and these; its features are called as there.
+    """Return a model with its rows in memory, and these.
 
     Of a folder or a large file they are a sample, and a warning says so.
     """
-    source = open_source(table.X)
+    source = open_table(table)
     if source.n_rows != taxonomy.tree.n_rows:
         rows = f"{counted(source.n_rows, 'row')}, and the model was fitted to"
         raise InputError(f"has {rows} {taxonomy.tree.n_rows:,}: pass the same rows", "X")
     sample = source.sample(source.n_rows if source.in_memory else SAMPLE_ROWS, seed=0)
-    X = name_columns(sample.table, table.feature_names)
     is_part = len(sample.rows) < source.n_rows
     if is_part:
         rows = f"a sample of {len(sample.rows):,} of {source.n_rows:,} rows"
         warnings.warn(f"{rows} is used, and numbered from 0", UserWarning, stacklevel=2)
+        names = None if is_frame(sample.table) else source.names
+        source = open_source(sample.table, feature_names=names)
     if is_part or not taxonomy.tree.has_rows:
-        taxonomy = taxonomy.attach(X)
-    if taxonomy.feature_names is None and table.feature_names is not None:
-        taxonomy = taxonomy.rename_features(table.feature_names)
-    return taxonomy, replace(table, X=X)
+        taxonomy = taxonomy.attach(source)
+    return taxonomy, replace(table, X=source)
 
 
 def read_model(
@@ -151,21 +139,7 @@ def read_model(
     return attach_rows(taxonomy, read_rows(taxonomy, file, option))
 
 
-def name_columns(X: Any, names: Sequence[str] | None) -> Any:
-    """Return a dense matrix whose columns have names as a frame, and all else as it is."""
-    if names is None or not isinstance(X, np.ndarray):
-        return X
-    import pandas as pd
-
-    return pd.DataFrame(X, columns=[*names], copy=False)
-
-
-def predict_rows(taxonomy: Taxonomy, table: Table, *, proba: bool = False) -> NDArray[Any]:
-    """Return the cluster of each row, or its probability of each cluster."""
-
-    def predict(X: Any) -> NDArray[Any]:
-        rows = name_columns(X, table.feature_names)
-        return taxonomy.predict_proba(rows).round(6) if proba else taxonomy.predict(rows)
-
-    kind, n_columns = (np.float64, taxonomy.tree.n_leaves) if proba else (np.intp, None)
-    return open_source(table.X).apply(predict, kind, n_columns)
+def open_table(table: Table) -> Source:
+    """Return the rows of a table as a source, with the names of its columns."""
+    names = table.feature_names if is_plain(table.X) else None
+    return open_source(table.X, feature_names=names)

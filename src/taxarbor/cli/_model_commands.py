@@ -32,12 +32,11 @@ def show(
     from taxarbor.cli._terminal import list_nodes, print_tree, summarize
 
     taxonomy = load_model(model, n_clusters)
-    facts, encoding = summarize(taxonomy), taxonomy.encoding
+    facts, columns = summarize(taxonomy), taxonomy.columns
     facts |= {"made_by": taxonomy.made_by, "feature_names": taxonomy.feature_names}
-    if encoding is not None:
-        columns = ({"column": one.label, "missing": one.missing} for one in encoding.columns)
-        dropped = ({"column": name, "reason": reason} for name, reason in encoding.dropped)
-        facts |= {"columns": [*columns], "dropped": [*dropped], "notes": encoding.notes}
+    used = [{"column": one.label, "missing": one.missing} for one in columns]
+    dropped = [{"column": name, "reason": reason} for name, reason in columns.dropped]
+    facts |= {"columns": used, "dropped": dropped, "notes": columns.notes}
 
     def show_tree() -> None:
         rows, clusters = taxonomy.tree.n_rows, taxonomy.tree.n_leaves
@@ -106,15 +105,17 @@ def predict(
     are imputed by the mean of the column.
     """
     from taxarbor.cli import _output as write
-    from taxarbor.cli._input import DataFile, load_model, predict_rows, read_rows
+    from taxarbor.cli._input import DataFile, load_model, open_table, read_rows
 
     write.check_outputs((), (model, data), output, force=force)
     taxonomy = load_model(model, n_clusters)
     if taxonomy.tree.rules[taxonomy.tree.root] is None and taxonomy.tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels: it has no rules to predict new rows")
     table = read_rows(taxonomy, DataFile(data, format, id_column))
-    labels, notes = predict_rows(taxonomy, table), [*table.notes]
-    probabilities = predict_rows(taxonomy, table, proba=True) if proba else None
+    source, notes = open_table(table), [*table.notes]
+    with shell.collect_notes(notes):
+        labels = taxonomy.predict(source)
+    probabilities = taxonomy.predict_proba(source).round(6) if proba else None
     if proba and taxonomy.temperature is None:
         notes.append("the probabilities are not calibrated: run taxarbor assess first")
     document: dict[str, Any] = {"output": output, "n_clusters": taxonomy.tree.n_leaves}
@@ -260,7 +261,7 @@ def assess(
         file = DataFile(data, format)
         taxonomy, table = read_model(model, file, "assess")
         assessed = assess_model(
-            _restore_estimator(taxonomy, table.X),
+            _restore_estimator(taxonomy),
             table.X,
             n_refits=refits,
             n_jobs=jobs,
@@ -292,11 +293,8 @@ def assess(
     shell.answer(document, as_json, show_stability)
 
 
-def _restore_estimator(taxonomy: "Taxonomy", X: Any) -> Any:
+def _restore_estimator(taxonomy: "Taxonomy") -> Any:
     """Return the fitted estimator of a model."""
-    import numpy as np
-
-    from taxarbor._frames import is_frame
     from taxarbor.estimators import HMMC, Taxarbor
     from taxarbor.tables import TableEncoder
 
@@ -315,7 +313,4 @@ def _restore_estimator(taxonomy: "Taxonomy", X: Any) -> Any:
     except TypeError as error:
         raise InputError(f"the model has unknown parameters: {error}") from error
     estimator.taxonomy_, estimator.labels_ = taxonomy, taxonomy.tree.labels
-    estimator.n_features_in_ = X.shape[1]
-    if is_frame(X):
-        estimator.feature_names_in_ = np.array([*map(str, X.columns)], dtype=object)
     return estimator

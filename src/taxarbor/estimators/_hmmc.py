@@ -8,14 +8,16 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from taxarbor._errors import GrowthWarning, counted, warn_caller
+from taxarbor._parameters import check_balance, check_choice, check_count, check_strength
 from taxarbor._types import Status, TableLike
 from taxarbor.estimators._base import (
     TaxonomyEstimator,
-    TrainingRows,
     check_growth,
+    make_taxonomy,
     start_run,
     warn_if_short,
 )
+from taxarbor.estimators._repeats import Repeats
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
@@ -23,16 +25,13 @@ from taxarbor.split import MaxMarginSplitter, Regularizer, Splitter
 from taxarbor.split._alternate import SolverName
 from taxarbor.split._max_margin_splitter import KINDS, Center, Kind
 from taxarbor.tables import TableEncoder
-from taxarbor.tables._validation import (
-    check_balance,
-    check_choice,
-    check_count,
-    check_strength,
-    check_weights,
-)
+from taxarbor.tables.checks import check_weights
+from taxarbor.tables.encoder import find_features
 from taxarbor.taxonomy._edit_taxonomy import regroup
+from taxarbor.taxonomy._noise import fit_noise_model
+from taxarbor.taxonomy.new_rows import send
+from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree, TreeBuilder
-from taxarbor.tree._route_rows import place_rows
 
 Estimator = TypeVar("Estimator", bound=TaxonomyEstimator)
 
@@ -193,24 +192,32 @@ def fit_greedily(
         source = open_source(X)
         weights = check_weights(sample_weight, source.n_rows)
         sample = replace(source.sample(source.n_rows, run.seed), weights=weights)
-        training = TrainingRows.of(estimator, sample, stop.n_leaves)
-        features = training.features
+        features = find_features(estimator, sample, source.names)
+        repeats = Repeats.of(sample, features.empty, stop.n_leaves)
+        columns, rows = features.columns, features.rows
         if isinstance(splitter, MaxMarginSplitter):
             splitter = splitter.over(features.owner)
-        data = as_rows(training.repeat(features.data), n_threads=run.width)
-        stop_at = training.scale_stop(stop)
+        data = as_rows(repeats.repeat(features.data), n_threads=run.width)
+        stop_at = repeats.scale_stop(stop)
         grown = grow(data, splitter, branching=branching, stop=stop_at, run=run)
-        taxonomy, rows = training.decode(grown.freeze(with_rows=False), estimator)
-        tree = taxonomy.tree
+        tree = grown.freeze(with_rows=False)
+        taxonomy = make_taxonomy(tree, columns, estimator, sample)
         routed = np.zeros(len(sample.rows), dtype=np.intp)
-        if tree.n_leaves == 1 or tree.rules[tree.root] is not None:
-            routed = place_rows(tree, rows.data, n_threads=run.width).astype(np.intp)
+        if tree.n_leaves > 1 and tree.rules[tree.root] is not None:
+            routed = send(taxonomy, rows, n_threads=run.width)
         labels = routed.copy()
-        labels[training.index] = grown.labels  # all repeats of a row are in one leaf
-        taxonomy = training.describe(taxonomy, rows, labels)
-        scorer = training.fit_noise_model(taxonomy, rows, labels)
-        scores = scorer.score_rows(taxonomy, rows.data, labels, n_threads=run.width)
-        taxonomy = regroup(taxonomy, labels, training.weigh_rows(weights))
+        labels[repeats.index] = grown.labels  # all repeats of a row are in one leaf
+        statistics = describe_rows(taxonomy.tree, columns, rows, labels, sample.weights)
+        scorer = fit_noise_model(
+            rows.data,
+            labels,
+            tree.n_leaves,
+            counts=repeats.counts,
+            scale=columns.scale if columns.is_scaled else None,
+        )
+        scores = scorer.score_rows(rows.data, None, labels, n_threads=run.width)
+        taxonomy = replace(taxonomy, statistics=statistics)
+        taxonomy = regroup(taxonomy, labels, repeats.weigh_rows(weights, source.n_rows))
         fitted = estimator._copy_fitted(
             taxonomy,
             features.seen,

@@ -1,6 +1,7 @@
 """The package's own method: clusters by competition, a tree above them, sparse rules."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self, final
 
@@ -10,8 +11,8 @@ from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
 from taxarbor._fit_context import Run
-from taxarbor._frames import is_plain
-from taxarbor._types import Array, IndexArray, TableLike
+from taxarbor._parameters import check_balance, check_count, check_noise, check_strength
+from taxarbor._types import Array, TableLike
 from taxarbor.clusters import (
     count_coordinates,
     find_clusters,
@@ -21,32 +22,29 @@ from taxarbor.clusters import (
 )
 from taxarbor.estimators._base import (
     TaxonomyEstimator,
-    TrainingRows,
     check_growth,
+    make_taxonomy,
     route_source,
     start_run,
     warn_if_short,
 )
+from taxarbor.estimators._repeats import Repeats
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
-from taxarbor.sources import Source, open_source
+from taxarbor.sources import Sample, Source, open_source
 from taxarbor.split._gap_splitter import GapSplitter
 from taxarbor.stability import assess
 from taxarbor.stability._assess import can_refit, measure_cuts
 from taxarbor.tables import TableEncoder
-from taxarbor.tables._encoding import FeatureRows
-from taxarbor.tables._validation import (
-    check_balance,
-    check_count,
-    check_noise,
-    check_strength,
-    check_weights,
-)
+from taxarbor.tables.checks import check_range, check_weights
+from taxarbor.tables.columns import FeatureRows
+from taxarbor.tables.encoder import Features, find_features
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import name_columns, resize, round_thresholds
-from taxarbor.taxonomy._new_rows import mark_noise
-from taxarbor.taxonomy._noise import OutlierScorer
+from taxarbor.taxonomy._edit_taxonomy import resize, round_thresholds
+from taxarbor.taxonomy._noise import OutlierScorer, fit_noise_model
 from taxarbor.taxonomy._stability_result import Curve
+from taxarbor.taxonomy.new_rows import mark_noise
+from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree
 from taxarbor.tree._route_rows import place_rows
 from taxarbor.tree._rule import dividing_feature
@@ -197,6 +195,7 @@ class Taxarbor(TaxonomyEstimator):
         y: object = None,
         sample_weight: ArrayLike | None = None,
         embedding: TableLike = None,
+        feature_names: Sequence[str] | None = None,
     ) -> Self:
         """Find the clusters, the tree above them and its rules, and route all rows.
 
@@ -221,6 +220,8 @@ class Taxarbor(TaxonomyEstimator):
             ``predict`` needs only X. A numeric array, a memory map, the path of a .npy file, or
             the name of a column of X that holds vectors or of an entry of ``obsm`` (AnnData,
             .h5ad). By default clusters are found in the features of X.
+        feature_names : sequence of str, optional
+            Names of the columns of an array or a sparse matrix, which has none of its own.
 
         Returns
         -------
@@ -238,7 +239,7 @@ class Taxarbor(TaxonomyEstimator):
             clusters.
         """
         with start_run(self) as run:
-            source = open_source(X, embedding=embedding)
+            source = open_source(X, embedding=embedding, feature_names=feature_names)
             weights = check_weights(sample_weight, source.n_rows)
             curve = None
             if self.n_clusters == "auto":
@@ -246,25 +247,29 @@ class Taxarbor(TaxonomyEstimator):
             settings = self._check_parameters(None if curve is None else curve.suggested)
             n_sample = count_sample_rows(source.n_rows, settings.stop, settings.branching)
             sample = source.sample(n_sample, run.seed, weights)
-            sampled = TrainingRows.of(self, sample, settings.stop.n_leaves)
-            tree, training = _find_tree(sampled, settings, run)
-            taxonomy, rows = training.decode(tree, self)
+            features = find_features(self, sample, source.names)
+            repeats = Repeats.of(sample, features.empty, settings.stop.n_leaves)
+            tree, kept = _find_tree(sample, features, repeats, settings, run)
+            taxonomy = make_taxonomy(tree, features.columns, self, sample)
             taxonomy, scorer = _describe(
-                taxonomy, training, rows, settings.noise, sampled.repeats
+                taxonomy, features.rows, sample.weights, (repeats, kept), settings.noise
             )
-            weights = training.weigh_rows(weights)
+            is_whole = source.in_memory and len(sample.rows) == source.n_rows
             taxonomy, labels, scores = route_source(
-                source, taxonomy, scorer, weights, run.width
+                source,
+                taxonomy,
+                scorer,
+                kept.weigh_rows(weights, source.n_rows),
+                run.width,
+                features.rows if is_whole else None,
             )
-            if source.names is not None and is_plain(sample.table):  # a matrix of AnnData
-                taxonomy = name_columns(taxonomy, source.names)
             fitted = self._copy_fitted(
-                taxonomy, training.features.seen, labels_=labels, outlier_score_=scores
+                taxonomy, features.seen, labels_=labels, outlier_score_=scores
             )
             warn_if_short(taxonomy.tree, settings.stop, 2)
         if curve is not None:
             if source.in_memory and can_refit(taxonomy.tree):
-                fitted._assess(X, embedding, curve)
+                fitted._assess(source, embedding, curve)
             if curve.suggested == 1:
                 warn_caller(curve.verdict(), GrowthWarning)
         self.__dict__ = fitted.__dict__  # in one step, once nothing can fail any more
@@ -341,58 +346,68 @@ def count_sample_rows(n_rows: int, stop: StoppingRule, branching: int) -> int:
 
 
 def _find_tree(
-    training: TrainingRows, settings: _Settings, run: Run
-) -> tuple[Tree, TrainingRows]:
-    """Return a tree with rules, and the rows that it was found on, without outliers."""
-    stop, splitter = training.scale_stop(settings.stop), settings.splitter
+    sample: Sample, features: Features, repeats: Repeats, settings: _Settings, run: Run
+) -> tuple[Tree, Repeats]:
+    """Return a tree with rules, and the repeats it was found on, without outliers."""
+    stop, splitter = repeats.scale_stop(settings.stop), settings.splitter
     if splitter.min_size > 1:  # 1 is no bound, however little a row weighs
-        splitter = replace(splitter, min_size=training.scale_size(splitter.min_size))
-    points = reduce_wide(training.points())
-    outliers = find_outliers(points, run.seed, training.copies_per_row)
+        splitter = replace(splitter, min_size=repeats.scale_size(splitter.min_size))
+    vectors = sample.embedding
+    if vectors is not None:
+        check_range(vectors, "embedding")
+    points = reduce_wide(repeats.repeat(features.data if vectors is None else vectors))
+    outliers = find_outliers(points, run.seed, repeats.copies_per_row)
     if outliers is not None:
-        training, points = training.exclude(outliers), points[~outliers]
+        repeats, points = repeats.exclude(outliers), points[~outliers]
     size = count_coordinates(stop.n_leaves)
     coordinates = find_coordinates(points, run.seed, run.width, size)
     clusters = find_clusters(
         coordinates, splitter, branching=settings.branching, stop=stop, run=run
     )
-    features = training.features
-    sparsity = replace(
-        settings.sparsity,
-        owner=features.owner,
-        is_scaled=training.sample.embedding is not None,
-    )
+    sparsity = replace(settings.sparsity, owner=features.owner, is_scaled=vectors is not None)
     tree = find_rules(
         clusters,
-        training.repeat(features.data),
+        repeats.repeat(features.data),
         sparsity,
         run,
         branching=settings.branching,
         min_leaf_size=splitter.min_size,
     )
-    return tree, training
+    return tree, repeats
 
 
 def _describe(
     taxonomy: Taxonomy,
-    training: TrainingRows,
     rows: FeatureRows,
+    weights: Array | None,
+    repeats: tuple[Repeats, Repeats],
     noise: float,
-    counts_for_noise: IndexArray | None,
 ) -> tuple[Taxonomy, OutlierScorer]:
-    """Return the taxonomy with rounded thresholds, statistics of the sample and noise."""
+    """Return the taxonomy with rounded thresholds, statistics of the sample and noise.
+
+    ``repeats`` are those of the sample, with and without outliers.
+    """
+    columns, (sampled, kept) = taxonomy.columns, repeats
     labels = place_rows(taxonomy.tree, rows.data).astype(np.intp)
     if any(rule and dividing_feature(rule) is not None for rule in taxonomy.tree.rules):
         taxonomy = round_thresholds(taxonomy, rows.data, labels)  # which changes no label
     while True:
-        described = training.describe(taxonomy, rows, labels)
-        scorer = training.fit_noise_model(described, rows, labels, noise, counts_for_noise)
-        if not np.isfinite(scorer.model.limit):
-            return described, scorer
-        described = replace(described, noise_model=scorer.model)
-        marked = mark_noise(described, rows, labels)
+        scorer = fit_noise_model(
+            rows.data,
+            labels,
+            taxonomy.tree.n_leaves,
+            counts=kept.counts,
+            counts_for_noise=sampled.counts,
+            scale=columns.scale if columns.is_scaled else None,
+            noise=noise,
+        )
+        marked = labels
+        if np.isfinite(scorer.model.limit):
+            marked = mark_noise(scorer.model, columns, rows, labels)
+            taxonomy = replace(taxonomy, noise_model=scorer.model)
         sizes = np.bincount(marked[marked >= 0], minlength=taxonomy.tree.n_leaves)
         if sizes.all():
-            return training.describe(described, rows, marked), scorer
+            statistics = describe_rows(taxonomy.tree, columns, rows, marked, weights)
+            return replace(taxonomy, statistics=statistics), scorer
         taxonomy = resize(taxonomy, sizes)  # without leaves that are nothing but noise
         labels = place_rows(taxonomy.tree, rows.data).astype(np.intp)

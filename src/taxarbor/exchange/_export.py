@@ -115,12 +115,11 @@ def to_json(taxonomy: object) -> str:
     [0, 1, 2]
     """
     taxonomy = taxonomy_of(taxonomy)
-    tree, encoding = taxonomy.tree, taxonomy.encoding
+    tree, (columns, arrays) = taxonomy.tree, taxonomy.columns.pack()
     of_tree = ("order", "weights", "noise", "n_noise", "totals")
     of_taxonomy = (
         "temperature",
         "noise_model",
-        "is_boolean",
         "stability",
         "made_by",
         "missing",
@@ -131,7 +130,7 @@ def to_json(taxonomy: object) -> str:
         "feature_names": taxonomy.feature_names,
         **{name: getattr(tree, name) for name in of_tree},
         **{name: getattr(taxonomy, name) for name in of_taxonomy},
-        "encoding": None if encoding is None else encoding.to_dict(),
+        "columns": columns | arrays,
         "nodes": [_describe_node(taxonomy, node) for node in range(tree.n_nodes)],
     }
     return json.dumps(_encode(document), allow_nan=False)

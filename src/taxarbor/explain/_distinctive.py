@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._feature_table import FeatureTable, blocks, is_boolean, row_width
+from taxarbor.explain._feature_table import FeatureTable, blocks, row_width
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of
@@ -117,7 +117,7 @@ class ColumnSummary:
     ) -> dict[str, Any]:
         """Return the line of one feature; of a category, that of its value."""
         taxonomy, all_mean = self.taxonomy, float(self.mean[feature])
-        name = names[feature] if (names := taxonomy.feature_names) else f"x{feature}"
+        name = taxonomy.columns.feature_name(feature)
         category = category_of(taxonomy, feature)
         column, values = name, tuple[str, ...]()
         if category is not None:
@@ -130,7 +130,7 @@ class ColumnSummary:
             column, values = category.name, category.values[code : code + 1]
             name = f"{column} = {category.values[code]}"
         share = all_share = None
-        if is_boolean(taxonomy, feature):
+        if taxonomy.columns.is_boolean[feature]:
             share, all_share = counts[-1] / sum(counts), every[-1] / sum(every)
         reason = Reason(feature, column, effect, effect, have=share, categories=values)
         return {

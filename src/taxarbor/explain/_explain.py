@@ -1,25 +1,25 @@
 """From a taxonomy and its rows to an explanation."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError, InputTypeError, warn_caller
+from taxarbor._errors import InputError, warn_caller
 from taxarbor._number_text import format_number
 from taxarbor._types import Array
 from taxarbor.explain._distinctive import ColumnSummary
 from taxarbor.explain._explanation import Explanation
 from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
 from taxarbor.explain._row_margins import least_margins, measure_margins
-from taxarbor.sources import open_source
+from taxarbor.tables.columns import Columns, FeatureRows, find_booleans
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._new_rows import add_means, expand
 from taxarbor.taxonomy._phrases import phrase
-from taxarbor.taxonomy._reasons import find_booleans, list_reasons
+from taxarbor.taxonomy._reasons import list_reasons
 from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy.new_rows import load_rows, read_rows
+from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import LinearRule, Tree
 
 MAX_SHIFT = 1e-3
@@ -49,9 +49,10 @@ def explain(
         The taxonomy. One made from labels or merges alone is explained by nearest means.
         Features are called as it says, or else as the columns of a data frame; others can be
         given by :meth:`~taxarbor.Taxonomy.rename_features`.
-    X : array-like, CSR matrix, data frame or AnnData of shape (n_rows, n_features)
+    X : array-like, CSR matrix, data frame, AnnData or path of shape (n_rows, n_columns)
         The rows that it was fitted to, in the same order; for a model of a table, that table.
-        They are in memory and not copied: do not change them while you use the explanation.
+        Files are read into memory; arrays are not copied: do not change them while you use the
+        explanation.
     row_names : sequence of str, optional
         Names of the rows; by default the index of a data frame, if it holds names.
     classes : array-like of shape (n_rows,), optional
@@ -70,7 +71,7 @@ def explain(
         or class for each. Rows that were scaled before the fit must be scaled here, too.
     TypeError, sklearn.exceptions.NotFittedError
         If there is no taxonomy, or it is within a pipeline: pass its last step. If ``X`` is a
-        path or a Dask collection: attach a sample to the taxonomy, and explain that.
+        Dask collection: attach a sample to the taxonomy, and explain that.
 
     Examples
     --------
@@ -83,25 +84,20 @@ def explain(
     >>> why.names[1], [example["name"] for example in why.examples(1, 2)["typical"]]
     ('warm_blooded', ['dog', 'three-toed sloth'])
     """
-    taxonomy = taxonomy_of(model)
-    X = np.asarray(X) if isinstance(X, np.memmap) else X  # NumPy reads it like an array
-    if isinstance(X, str | os.PathLike) or not (source := open_source(X)).in_memory:
-        raise InputTypeError(
-            f"must be rows in memory, got {type(X).__name__}: draw a sample of the rows, and "
-            "pass it with taxonomy = model.taxonomy_.attach(sample)",
-            "X",
-        )
-    rows = expand(X, taxonomy)
-    if taxonomy.encoding is None and rows.missing is not None:
-        raise InputError("X holds NaN, and the rows that the tree was grown on had none")
+    taxonomy, source = taxonomy_of(model), load_rows(X)
+    columns, names = taxonomy.columns, source.names
+    if not columns.n_features:  # made from labels or merges
+        columns = Columns.plain(source.n_columns, names, imputes=False)
+    elif columns.names is None and names and len(names) == columns.n_columns_in:
+        columns = replace(columns, names=tuple(names))
+    taxonomy = replace(taxonomy, columns=columns)
+    rows = read_rows(taxonomy, source)
     if (n_rows := rows.data.shape[0]) != taxonomy.tree.n_rows:
         raise InputError(
             f"X has {n_rows:,} rows, but the tree was grown on {taxonomy.tree.n_rows:,}: pass "
             "the same rows, in the same order"
         )
-    taxonomy = taxonomy if taxonomy.tree.has_rows else taxonomy.attach(X)
-    if taxonomy.encoding is None and taxonomy.feature_names is None and source.names:
-        taxonomy = taxonomy.rename_features(source.names)
+    taxonomy = taxonomy if taxonomy.tree.has_rows else taxonomy.attach(source)
     table, came_with_rules = FeatureTable.of(taxonomy, rows), has_rules(taxonomy.tree)
     assert table.rows is not None
     complete = add_what_is_missing(taxonomy, table)
@@ -132,18 +128,21 @@ def has_rules(tree: Tree) -> bool:
 
 def add_what_is_missing(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
     """Add means, booleans and nearest-mean rules, where there are none."""
-    tree = taxonomy.tree
-    if taxonomy.means is None:
-        taxonomy = add_means(taxonomy, table.data, tree.labels)
+    tree, columns = taxonomy.tree, taxonomy.columns
+    if taxonomy.statistics is None:
+        rows = FeatureRows(table.data, table.missing)
+        statistics = describe_rows(tree, columns, rows, tree.labels, tree.weights)
+        taxonomy = replace(taxonomy, statistics=statistics)
+        if table.rows is not None and not columns.readings:
+            columns = replace(columns, is_boolean=find_booleans(table.rows))
+            taxonomy = replace(taxonomy, columns=columns)
     means = taxonomy.means
     assert means is not None
     if not has_rules(tree):
+        points = means.astype(table.data.dtype)
         families = [list(tree.children(node)) for node in range(tree.n_nodes)]
-        rules = [LinearRule.nearest(means[family]) if family else None for family in families]
+        rules = [LinearRule.nearest(points[family]) if family else None for family in families]
         taxonomy = replace(taxonomy, tree=replace(tree, rules=tuple(rules)))
-    # Where values are missing, the rows do not say which features are booleans.
-    if taxonomy.is_boolean is None and taxonomy.encoding is None and table.rows is not None:
-        taxonomy = replace(taxonomy, is_boolean=find_booleans(table.rows))
     return taxonomy
 
 
@@ -175,8 +174,8 @@ def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary) -> None:
     allowed = max_shift * summary.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
     shifted = np.flatnonzero(np.abs(fitted - center) > allowed)
     if len(shifted):
-        column, names = int(shifted[0]), taxonomy.feature_names
-        name = names[column] if names else f"x{column}"
+        column = int(shifted[0])
+        name = taxonomy.columns.feature_name(column)
         before, now = (format_number(float(means[column])) for means in (fitted, center))
         raise InputError(
             "X does not hold the rows that the tree was grown on, in the same order: the mean "

@@ -16,9 +16,9 @@ from taxarbor.explain._distinctive import ColumnSummary
 from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
 from taxarbor.explain._row_margins import Margins, find_steps
 from taxarbor.taxonomy import Reason, Taxonomy
-from taxarbor.taxonomy._new_rows import expand
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of, count_columns, known_mean, missing_shares
+from taxarbor.taxonomy.new_rows import read_rows, route
 from taxarbor.tree._tree import node_id
 
 if TYPE_CHECKING:
@@ -136,10 +136,10 @@ class Explanation:
         return values
 
     def _missing(self, node: int) -> dict[str, float]:
-        encoding, missing = self.taxonomy.encoding, self.taxonomy.missing
-        if missing is None or encoding is None:
+        missing = self.taxonomy.missing
+        if missing is None:
             return {}
-        shares = zip(encoding.columns, missing[node].tolist(), strict=True)
+        shares = zip(self.taxonomy.columns, missing[node].tolist(), strict=True)
         return {column.label: share for column, share in shares if share > 0.0}
 
     def deciding_features(
@@ -333,9 +333,9 @@ class Explanation:
         ValueError
             If ``X`` does not have the features of the taxonomy, in their order.
         """
-        rows = expand(X, self.taxonomy)
+        rows = read_rows(self.taxonomy, X)
         names = name_rows(row_names, X, n_rows := rows.data.shape[0])
-        table, labels = FeatureTable.of(self.taxonomy, rows), self.taxonomy.predict(rows)
+        table, labels = FeatureTable.of(self.taxonomy, rows), route(self.taxonomy, rows)
         return self._step_frame(table, labels, np.arange(n_rows), names)
 
     def _step_frame(
@@ -446,11 +446,11 @@ class _Means(NamedTuple):
 
     def mean_of(self, reason: Reason) -> float | None:
         """Return the mean of a reason's feature, or the share of rows with its categories."""
-        encoding, feature = self.taxonomy.encoding, reason.feature
+        owner, feature = self.taxonomy.columns.owner, reason.feature
         assert self.means is not None
-        if encoding is None or not reason.categories:
+        if not reason.categories:
             return _number_or_none(self.means[feature])
-        missing = self.missing[encoding.owner[feature]]
+        missing = self.missing[owner[feature]]
         shares = {"known": 1.0 - missing, "unknown": missing}
         if (category := category_of(self.taxonomy, feature)) is not None:
             shares |= dict(zip(category.values, category.spread(self.means), strict=True))

@@ -12,7 +12,7 @@ from taxarbor._number_text import format_number
 from taxarbor._types import IndexArray
 from taxarbor.metrics._scores import NO_LABEL, encode_labels
 from taxarbor.rows import Rows, as_rows
-from taxarbor.tables._encoding import FeatureRows
+from taxarbor.tables.columns import FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._reasons import category_of
 
@@ -43,10 +43,9 @@ class FeatureTable:
     @classmethod
     def of(cls, taxonomy: Taxonomy, rows: FeatureRows) -> Self:
         """Return expanded rows of a taxonomy."""
-        data, gaps = rows
+        data, gaps, _ = rows
         gaps = gaps if gaps is None or isinstance(gaps, np.ndarray) else gaps.tocsr()
-        encoding = taxonomy.encoding
-        column_of = np.arange(data.shape[1]) if encoding is None else encoding.owner
+        column_of = taxonomy.columns.owner
         return cls(data, as_rows(data) if data.shape[0] else None, gaps, column_of)
 
     def values(self, positions: Any, features: Any) -> NDArray[Any]:
@@ -66,7 +65,7 @@ class FeatureTable:
         category = category_of(taxonomy, feature)
         if category is None:
             values = self.values(positions, [feature])[:, 0].tolist()
-            if is_boolean(taxonomy, feature):
+            if taxonomy.columns.is_boolean[feature]:
                 texts = ["yes" if value else "no" for value in values]
             else:
                 texts = [format_number(value) for value in values]
@@ -105,11 +104,6 @@ def blocks(n_rows: int, width: float) -> Iterator[slice]:
     """Return slices of rows of about a million numbers each, given the numbers of a row."""
     step = max(int(BLOCK_SIZE / max(width, 1.0)), 1)
     return (slice(first, first + step) for first in range(0, n_rows, step))
-
-
-def is_boolean(taxonomy: Taxonomy, feature: int) -> bool:
-    """Say whether a feature is known to hold 0 and 1 only."""
-    return taxonomy.is_boolean is not None and bool(taxonomy.is_boolean[feature])
 
 
 # Names and classes

@@ -217,8 +217,8 @@ def name_values(
     taxonomy: Taxonomy, table: FeatureTable, positions: IndexArray, feature: int
 ) -> list[str]:
     """Return ``age = 41.5`` or ``age unknown`` of each row."""
-    category, names = category_of(taxonomy, feature), taxonomy.feature_names
-    name = names[feature] if names else f"x{feature}"
-    name = printable(name if category is None else category.name)
+    category = category_of(taxonomy, feature)
+    name = taxonomy.columns.feature_name(feature) if category is None else category.name
+    name = printable(name)
     texts = map(printable, table.format_cells(taxonomy, positions, feature))
     return [f"{name} {text}" if text == UNKNOWN else f"{name} = {text}" for text in texts]

@@ -20,9 +20,8 @@ from taxarbor._number_text import format_means, format_number, format_share, rou
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation, explain
 from taxarbor.explain._explanation import EXAMPLES
-from taxarbor.explain._feature_table import is_boolean
 from taxarbor.metrics import tree_scores
-from taxarbor.tables._encoding import Column, Encoding
+from taxarbor.tables.columns import Column, Columns
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import describe_decision
 from taxarbor.tree import Tree
@@ -166,7 +165,7 @@ def build_context(
 ) -> Values:
     """Return all that the page shows, as JSON can hold it."""
     taxonomy, classes = explanation.taxonomy, explanation.classes
-    tree, weights, encoding = taxonomy.tree, taxonomy.tree.weights, taxonomy.encoding
+    tree, weights, columns = taxonomy.tree, taxonomy.tree.weights, taxonomy.columns
     n_used = taxonomy.n_features_used
     nodes = [_describe_node(explanation, node, n_used) for node in range(tree.n_nodes)]
     used = n_used[[rule is not None for rule in tree.rules]]
@@ -179,7 +178,7 @@ def build_context(
         "n_excluded": 0 if weights is None else int((weights[tree.rows(0)] == 0.0).sum()),
         # In another cluster than the one that the rules send them to.
         "n_elsewhere": int((explanation.least_margins < -1e-6).sum()),
-        "n_features": taxonomy.n_features if encoding is None else len(encoding.columns),
+        "n_features": len(columns),
         "n_clusters": tree.n_leaves,
         "height": tree.height,
         "smallest_cluster": int(sizes.min()),
@@ -193,7 +192,7 @@ def build_context(
         "classes": [] if classes is None else classes.names,
         "scores": {name: round_digits(value) for name, value in scores.items()},
         "stability": taxonomy.stability and _describe_stability(taxonomy.stability),
-        "table": encoding and _describe_table(encoding),
+        "table": _describe_table(columns),
     }
 
 
@@ -209,24 +208,26 @@ def _describe_stability(stability: Stability) -> Values:
     }
 
 
-def _describe_table(encoding: Encoding) -> Values:
-    """Say how a table was read: its columns, those that were left out, what was done."""
-    columns = [
-        (printable(column.label), _describe_kind(column), _format_missing(column.missing))
-        for column in encoding.columns[:MAX_COLUMNS]
-    ]
+def _describe_table(columns: Columns) -> Values | None:
+    """Describe how a table was read: its columns, those left out, notes; None for an array."""
+    if columns.names is None and not (columns.notes or columns.dropped or columns.readings):
+        return None
+    shown = (columns[place] for place in range(min(len(columns), MAX_COLUMNS)))
     return {
-        "columns": columns,
-        "dropped": [list(map(printable, pair)) for pair in encoding.dropped[:MAX_COLUMNS]],
-        "notes": list(map(printable, encoding.notes)),
-        "counts": (len(encoding.columns), len(encoding.dropped)),
+        "columns": [
+            (printable(column.label), _describe_kind(column), _format_missing(column.missing))
+            for column in shown
+        ],
+        "dropped": [list(map(printable, pair)) for pair in columns.dropped[:MAX_COLUMNS]],
+        "notes": list(map(printable, columns.notes)),
+        "counts": (len(columns), len(columns.dropped)),
     }
 
 
 def _describe_kind(column: Column) -> str:
     """Return what a column was read as."""
     if not column.categories:
-        return "boolean" if column.values == (0.0, 1.0) else column.kind
+        return column.kind
     names = [printable(name) for name in column.categories]
     return f"{column.kind}: {some(names, MAX_CATEGORIES)}"
 
@@ -275,7 +276,8 @@ def _describe_node(explanation: Explanation, node: int, n_used: IndexArray) -> V
 def _describe_deciding(taxonomy: Taxonomy, feature: Values) -> Values:
     """Return what the panel shows of a feature that separates a node from its siblings."""
     direction = feature["direction"]
-    is_share = direction in ("known", "unknown") or is_boolean(taxonomy, feature["column"])
+    is_boolean = bool(taxonomy.columns.is_boolean[feature["column"]])
+    is_share = is_boolean or direction in ("known", "unknown")
     mean, rest = format_means((feature["mean"], feature["rest_mean"]), is_share=is_share)
     return {
         "name": printable(feature["feature"]),

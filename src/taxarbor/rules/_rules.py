@@ -179,7 +179,7 @@ def find_rules(
     while waiting:
         node, is_known = waiting.pop()
         choice = search.find(node, is_known)
-        tree.explain(node, choice.make_rule(sample))
+        tree.set_rule(node, choice.make_rule(sample))
         if choice.is_near:
             is_known = is_known.copy()
             is_known[choice.columns] = True

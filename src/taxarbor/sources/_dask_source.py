@@ -32,6 +32,7 @@ class DaskSource:
     names: list[str] | None
     embedding: str | Reader | None = None
     in_memory: ClassVar[bool] = False
+    is_lazy: ClassVar[bool] = True
 
     @cached_property
     def bounds(self) -> IndexArray:

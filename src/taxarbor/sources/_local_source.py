@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import narwhals as nw
 import numpy as np
@@ -104,6 +104,8 @@ class LocalSource:
     reader: Reader
     embedding: str | Reader | None = None
     """The column with the vectors of the rows, or a reader of them."""
+    is_lazy: ClassVar[bool] = False
+    """Whether results are lazy arrays."""
 
     @property
     def n_rows(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
-from taxarbor._frames import as_frame, as_vectors, column_names, is_anndata, is_dask
+from taxarbor._frames import as_frame, as_table, as_vectors, column_names, is_anndata, is_dask
 from taxarbor.sources._dask_source import DaskSource, open_dask
 from taxarbor.sources._file_checks import base_name, find_columns, list_names
 from taxarbor.sources._local_source import LocalSource, Memory, Reader
@@ -35,6 +35,7 @@ def open_source(
     columns: Sequence[str] | None = None,
     format: str | None = None,
     embedding: Any = None,
+    feature_names: Sequence[str] | None = None,
 ) -> Source:
     """Return the rows of a table as a source, or raise InputError. Cells are not read.
 
@@ -55,6 +56,10 @@ def open_source(
         source: Source = LocalSource(_open_path(X, columns, format))
     else:
         source = X if isinstance(X, LocalSource | DaskSource) else _open(X)
+    if feature_names is not None and isinstance(source, LocalSource):
+        reader: Any = source.reader
+        names = [*map(str, feature_names)]
+        source = replace(source, reader=replace(reader, names=names))
     if embedding is None:
         return source
     try:
@@ -80,13 +85,15 @@ def _open(X: Any) -> Source:
     table = as_frame(X)
     try:
         shape = getattr(table, "shape", None) or np.asarray(table).shape
-        n_rows, n_columns = int(shape[0]), int(shape[1]) if len(shape) > 1 else 1
+        n_rows = int(shape[0])
     except (TypeError, IndexError):
         message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
         raise InputTypeError(message, "X") from None
     except ValueError as error:  # rows of different lengths
         raise InputError(f"is no table: {error}", "X") from error
-    return LocalSource(Memory(table, n_rows, n_columns, column_names(table)))
+    if len(shape) != 2:
+        table = as_table(table)  # which refuses it
+    return LocalSource(Memory(table, n_rows, int(shape[1]), column_names(table)))
 
 
 def stored_format(path: str | os.PathLike[str]) -> str | None:

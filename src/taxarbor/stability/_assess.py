@@ -12,15 +12,16 @@ from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._fit_context import GrowthEvent, one_blas_thread, show_progress
+from taxarbor._parameters import check_count, check_jobs
 from taxarbor._types import Array, IndexArray, Matrix, TableLike
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source
 from taxarbor.stability._compare import Refits, compare_nodes, measure_curve
-from taxarbor.tables._validation import check_count, check_jobs, check_new_rows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._probabilities import calibrate
 from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy.new_rows import read_rows
 from taxarbor.tree import Tree
 
 MAX_ROWS = 10000
@@ -101,7 +102,8 @@ def assess(
     labels = [refit.predict(refits.data).astype(np.int32) for refit in refits.models]
     with one_blas_thread():
         stability = compare_nodes(refits, labels, measure_curve(refits, reference))
-    return replace(calibrate(refits.taxonomy, X, labels), stability=stability)
+    rows = read_rows(refits.taxonomy, X)
+    return replace(calibrate(refits.taxonomy, rows, labels), stability=stability)
 
 
 def measure_cuts(model: Any, X: TableLike, embedding: TableLike) -> Curve:
@@ -149,7 +151,7 @@ def _refit(
         reference = find_coordinates(drawn, int(rng.randint(2**31 - 1)))
     every_row, fewer = np.arange(len(rows)), halves[: -(-n_refits // REFITS_PER_REFERENCE)]
     unfitted = _clone_for_half(model, taxonomy, n_half, n_rows)
-    # Reference rows are coordinates: the encoding of a table is not theirs.
+    # Reference rows are coordinates: the columns of a table are not theirs.
     without_encoder = clone(unfitted).set_params(encoder=None)
 
     def plan(
@@ -183,9 +185,10 @@ def _encode_rows(model: Any, X: TableLike) -> Matrix:
             "the model does not hold the labels of its rows: assess one that was fitted to "
             "rows in memory, such as a sample of them"
         )
-    data: Matrix = check_new_rows(model, X)
-    if taxonomy.encoding is not None:
-        data = taxonomy.encoding.encode(data).data
+    source, columns = open_source(X), taxonomy.columns
+    table = source.sample(source.n_rows, 0).table
+    match = columns.match(source.names, source.n_columns)
+    data: Matrix = columns.encode(table, match).data
     if data.shape[0] != taxonomy.tree.n_rows:
         raise InputError(
             f"has {counted(data.shape[0], 'row')}, and the model was fitted to "
@@ -222,8 +225,7 @@ def _clone_for_half(model: Any, taxonomy: Taxonomy, n_half: int, n_rows: int) ->
     changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0}
     if "noise" in given:
         changed["noise"] = 0.0
-    if taxonomy.encoding is not None:  # all are fitted to the same features
-        changed["encoder"] = taxonomy.encoding
+    changed["encoder"] = taxonomy.columns  # all are fitted to the same features
     if (n_clusters := given["n_clusters"]) is not None:
         n_leaves = taxonomy.tree.n_leaves if n_clusters == "auto" else n_clusters
         changed["n_clusters"] = min(n_leaves, max(n_half // 2, 1))

@@ -80,9 +80,7 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
     leaf = tree.leaves[tree.labels[inside]]
     top = [_find_top_feature(taxonomy, node) for node in range(tree.n_nodes)]
     # The values of a category are one column; -1, which is in no rule, has none.
-    encoding = taxonomy.encoding
-    owner = np.arange(taxonomy.n_features or 0) if encoding is None else encoding.owner
-    owner = np.append(owner, -1)
+    owner = np.append(taxonomy.columns.owner, -1)
     for (other, half, is_seen), leaves in zip(refits, labels, strict=True):
         common = _count_common(tree, other, leaves, inside)
         index = common / (common[:, :1] + common[:1] - common)  # the root, first, has all rows

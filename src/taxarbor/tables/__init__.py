@@ -1,6 +1,6 @@
 """From users' tables to features: reads files, checks input, encodes columns."""
 
 from taxarbor.tables._read_table import Table, read_table
-from taxarbor.tables._table_encoder import TableEncoder
+from taxarbor.tables.encoder import TableEncoder
 
 __all__ = ["Table", "TableEncoder", "read_table"]

@@ -3,5 +3,6 @@
 from taxarbor.taxonomy._phrases import Reason
 from taxarbor.taxonomy._stability_result import Stability
 from taxarbor.taxonomy._taxonomy import Taxonomy
+from taxarbor.taxonomy.statistics import NodeStatistics
 
-__all__ = ["Reason", "Stability", "Taxonomy"]
+__all__ = ["NodeStatistics", "Reason", "Stability", "Taxonomy"]

@@ -1,7 +1,5 @@
 """Taxonomies made from another: coarser, with other rows, in the units of a table."""
 
-import os
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -9,15 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from taxarbor._errors import InputError, InputTypeError, counted, some
+from taxarbor._errors import InputError, counted, some
 from taxarbor._number_text import round_between
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows import as_rows
-from taxarbor.sources import open_source
-from taxarbor.tables._encoding import Encoding
-from taxarbor.tables._validation import check_weights, count_repeats
-from taxarbor.taxonomy._new_rows import add_means, expand, route, share_missing
-from taxarbor.taxonomy._reasons import find_booleans
+from taxarbor.tables.checks import check_weights
+from taxarbor.tables.columns import Columns
+from taxarbor.taxonomy.new_rows import load_rows, read_rows, route
+from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree, _edit_tree
 from taxarbor.tree._edit_tree import leaves_below
 from taxarbor.tree._rule import (
@@ -62,47 +58,24 @@ def resize(taxonomy: "Taxonomy", counts: IndexArray, n_noise: int = 0) -> "Taxon
 
 def _take_nodes(taxonomy: "Taxonomy", tree: Tree, nodes: IndexArray) -> "Taxonomy":
     """Return the taxonomy of a tree made from its own, given which nodes its nodes were."""
-    means, missing = taxonomy.means, taxonomy.missing
-    return replace(
-        taxonomy,
-        tree=tree,
-        means=None if means is None else means[nodes],
-        missing=None if missing is None else missing[nodes],
-        stability=None,
-    )
-
-
-def drop_rows(taxonomy: "Taxonomy") -> "Taxonomy":
-    """Return a taxonomy of counts, which routes new rows in the same way."""
-    return replace(taxonomy, tree=_edit_tree.drop_rows(taxonomy.tree), stability=None)
+    statistics = taxonomy.statistics and taxonomy.statistics.take(nodes)
+    return replace(taxonomy, tree=tree, statistics=statistics, stability=None)
 
 
 def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Taxonomy":
     """Return the tree with these rows; see :meth:`Taxonomy.attach`."""
-    if isinstance(X, str | os.PathLike) or not open_source(X).in_memory:
-        raise InputTypeError(
-            "must be rows in memory, such as a sample, for attach: an array, a CSR matrix or a "
-            f"frame; got {type(X).__name__}, whose labels model.predict returns",
-            "X",
-        )
-    expanded = expand(X, taxonomy)
-    if not (n_rows := expanded.data.shape[0]):
+    X = load_rows(X)
+    rows = read_rows(taxonomy, X)
+    if not (n_rows := rows.data.shape[0]):
         raise InputError("X has no rows, and a tree with rows needs one in each leaf")
-    labels, weights = route(taxonomy, expanded), check_weights(sample_weight, n_rows)
+    labels, weights = route(taxonomy, rows), check_weights(sample_weight, n_rows)
     counts = np.bincount(labels[labels >= 0], minlength=taxonomy.tree.n_leaves)
     _require_all(counts, "no row of X goes to", "pass more rows")
     new = regroup(taxonomy, labels, weights)
     totals = new.tree.node_weights[new.tree.leaves]
     _require_all(totals, "sample_weight is zero for all rows of", "give some a weight")
-    repeats = None if weights is None else count_repeats(weights)
-    new = add_means(new, expanded.data, new.tree.labels, repeats)
-    if expanded.missing is not None and taxonomy.encoding is not None:
-        new = replace(
-            new, missing=share_missing(new.tree, expanded.missing, new.tree.labels, repeats)
-        )
-    if new.is_boolean is not None:
-        return new
-    return replace(new, is_boolean=find_booleans(as_rows(expanded.data)))
+    statistics = describe_rows(new.tree, new.columns, rows, new.tree.labels, weights)
+    return replace(new, statistics=statistics)
 
 
 def _require_all(sizes: NDArray[Any], problem: str, remedy: str) -> None:
@@ -113,34 +86,20 @@ def _require_all(sizes: NDArray[Any], problem: str, remedy: str) -> None:
         raise InputError(f"{problem} {clusters}: {remedy}, or prune the taxonomy")
 
 
-def decode(taxonomy: "Taxonomy", encoding: Encoding) -> "Taxonomy":
-    """Return a taxonomy of encoded rows, without statistics, as one that takes a table's."""
-    tree = taxonomy.tree
-    rules = [rule and _decode_rule(rule, encoding) for rule in tree.rules]
-    names = encoding.feature_names if encoding.names_features else tree.feature_names
-    return replace(
-        taxonomy,
-        tree=replace(tree, rules=tuple(rules), feature_names=names),
-        encoding=encoding,
-        is_boolean=encoding.is_boolean,
-    )
+def restore_units(tree: Tree, columns: Columns) -> Tree:
+    """Return a tree of scaled features as one of the features in the user's units."""
+    if not columns.is_scaled:
+        return tree
+    rules = tuple(rule and _restore_rule(rule, columns) for rule in tree.rules)
+    return replace(tree, rules=rules)
 
 
-def _decode_rule(rule: LinearRule, encoding: Encoding) -> LinearRule:
-    if encoding.is_sparse:  # the user's units may need more digits
+def _restore_rule(rule: LinearRule, columns: Columns) -> LinearRule:
+    if columns.is_sparse:  # the user's units may need more digits
         parts = rule.weights, rule.center, rule.offsets
         weights, center, offsets = (part.astype(np.float64) for part in parts)
         rule = LinearRule(weights, center, offsets, rule.targets)
-    return unscale_rule(rule, encoding.shift, encoding.scale)
-
-
-def name_columns(taxonomy: "Taxonomy", names: Sequence[str]) -> "Taxonomy":
-    """Return the taxonomy of a matrix whose columns have these names, as in AnnData."""
-    if taxonomy.encoding is None:
-        return taxonomy.rename_features(names)
-    encoding = taxonomy.encoding.name_columns(names)
-    tree = replace(taxonomy.tree, feature_names=encoding.feature_names)
-    return replace(taxonomy, tree=tree, encoding=encoding)
+    return unscale_rule(rule, columns.shift, columns.scale)
 
 
 def round_thresholds(
@@ -161,7 +120,7 @@ def round_thresholds(
         feature = None if rule is None else dividing_feature(rule)
         if rule is None or feature is None:
             continue
-        if taxonomy.is_boolean is not None and taxonomy.is_boolean[feature]:
+        if taxonomy.columns.is_boolean[feature]:
             continue
         rows = np.flatnonzero((leaf_of >= first[node]) & (leaf_of < last[node]))
         column = columns[:, [feature]]

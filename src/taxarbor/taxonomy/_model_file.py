@@ -1,7 +1,7 @@
 """One file per taxonomy: a zip of NumPy arrays and one JSON text, without pickles.
 
 The member ``meta.json`` has the format's name and version, the names of the arrays, and what
-is not an array: notes, infos, feature names, the encoding, parameters. The arrays ``weights``,
+is not an array: notes, infos, how columns are read, parameters. The arrays ``weights``,
 ``offsets``, ``targets`` and ``centers`` hold the rules of the ``rule_nodes``, one below the
 other: a rule ends where the targets start again. Optional parts are left out: a tree of counts
 has no ``order``, one without rules no ``weights``.
@@ -26,9 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._atomic_write import write_atomically
 from taxarbor._errors import FileFormatError, printable
 from taxarbor._types import SolveInfo, Status
-from taxarbor.tables._encoding import Encoding
+from taxarbor.tables.columns import ARRAYS, Columns
 from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.taxonomy._stability_result import Curve, Stability
+from taxarbor.taxonomy.statistics import sum_leaves
 from taxarbor.tree import LinearRule, Tree
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ MAX_MESSAGE = 300
 """Characters that are quoted of what is wrong with a file."""
 _TREE = ("parents", "sizes", "score", "objective")
 _OPTIONAL_TREE = ("order", "noise", "totals")
-_STATISTICS = ("means", "is_boolean", "missing")
+_STATISTICS = ("counts", "sums", "n_missing")
 _SCORES = ("weights", "offsets", "targets")
 _NOISE = ("centers", "units", "limit", "scale")
 _STABILITY = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "rows")
@@ -69,9 +70,11 @@ def load(path: str | os.PathLike[str], kind: "type[Taxonomy]") -> "Taxonomy":
 def pack(taxonomy: "Taxonomy") -> dict[str, NDArray[Any]]:
     """Return the taxonomy as plain arrays, none of them of objects; ``meta`` is JSON."""
     tree, stability, noise_model = taxonomy.tree, taxonomy.stability, taxonomy.noise_model
+    statistics, (columns, of_columns) = taxonomy.statistics, taxonomy.columns.pack()
     arrays: dict[str, ArrayLike | None] = {
         **{name: getattr(tree, name) for name in (*_TREE, *_OPTIONAL_TREE)},
-        **{name: getattr(taxonomy, name) for name in _STATISTICS},
+        **({} if statistics is None else statistics.leaves(tree)),
+        **{f"columns_{name}": array for name, array in of_columns.items()},
         "row_weights": tree.weights,
         **{f"noise_{name}": getattr(noise_model, name, None) for name in _NOISE},
         **{f"stability_{name}": getattr(stability, name, None) for name in _STABILITY},
@@ -89,9 +92,8 @@ def pack(taxonomy: "Taxonomy") -> dict[str, NDArray[Any]]:
         "arrays": sorted(known),
         "notes": tree.notes,
         "info": [info and asdict(info) for info in tree.info],
-        "feature_names": tree.feature_names,
         "n_noise": tree.n_noise,
-        "encoding": None if taxonomy.encoding is None else taxonomy.encoding.to_dict(),
+        "columns": columns,
         "n_refits": None if stability is None else stability.n_refits,
         "temperature": taxonomy.temperature,
         "made_by": taxonomy.made_by,
@@ -104,8 +106,7 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     meta = _read_meta(arrays.get("meta"))
     if sorted(arrays.keys() - {"meta"}) != meta["arrays"]:
         raise FileFormatError(f"the arrays must be {meta['arrays']}, got {sorted(arrays)}")
-    parts: dict[str, Any] = {name: arrays.get(name) for name in _STATISTICS}
-    parts |= {name: meta[name] for name in ("temperature", "made_by")}
+    parts: dict[str, Any] = {name: meta[name] for name in ("temperature", "made_by")}
     fields: dict[str, Any] = {name: arrays[name] for name in _TREE}
     fields |= {name: arrays[name] for name in _OPTIONAL_TREE if name in arrays}
     parts["tree"] = Tree(
@@ -115,10 +116,12 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         n_noise=meta["n_noise"],
         info=tuple(map(_read_info, meta["info"])),
         notes=meta["notes"],
-        feature_names=meta["feature_names"],
     )
-    if meta["encoding"] is not None:
-        parts["encoding"] = Encoding.from_dict(meta["encoding"])
+    of_columns = {name: arrays[f"columns_{name}"] for name in ARRAYS}
+    parts["columns"] = Columns.unpack(meta["columns"], of_columns)
+    if "counts" in arrays:
+        of_leaves = [arrays[name] for name in _STATISTICS if name in arrays]
+        parts["statistics"] = sum_leaves(parts["tree"], *of_leaves)
     if "noise_centers" in arrays:
         centers, units, limit = (arrays[f"noise_{name}"] for name in _NOISE[:-1])
         scale = arrays.get("noise_scale")

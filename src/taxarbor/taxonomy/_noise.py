@@ -7,17 +7,14 @@ and are left out.
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.rows import as_rows
-from taxarbor.taxonomy._new_rows import fills_of, read_rows, route
-
-if TYPE_CHECKING:
-    from taxarbor.taxonomy._taxonomy import Taxonomy
+from taxarbor.tree._route_rows import sum_by_label
 
 PRIOR_ROWS = 5
 """Rows of the usual distance that each cluster has beside its own."""
@@ -125,17 +122,17 @@ class OutlierScorer:
     center_of: NDArray[np.int32]
 
     def score_rows(
-        self, taxonomy: "Taxonomy", X: Any, labels: IndexArray, *, n_threads: int = 1
+        self, X: Any, fill: Array | None, labels: IndexArray, *, n_threads: int = 1
     ) -> Array:
         """Return the outlier scores of rows, given the positions of their leaves."""
         nearest = np.append(self.center_of, np.int32(-1))[labels]  # noise, -1, has none
-        return self.model.score_rows(X, fills_of(taxonomy), nearest, n_threads=n_threads)
+        return self.model.score_rows(X, fill, nearest, n_threads=n_threads)
 
 
 def fit_noise_model(
-    taxonomy: "Taxonomy",
     X: Any,
     labels: IndexArray,
+    n_leaves: int,
     *,
     counts: IndexArray | None = None,
     counts_for_noise: IndexArray | None = None,
@@ -149,18 +146,19 @@ def fit_noise_model(
     outliers count, too. Differences are divided by ``scale``. The share ``noise`` of the rows
     is beyond the limit; duplicates all are or none is.
     """
-    assert taxonomy.means is not None
-    weights = np.ones(len(labels)) if counts is None else counts.astype(np.float64)
-    sizes = np.bincount(labels, weights, minlength=taxonomy.tree.n_leaves)
+    counts = np.ones(len(labels), dtype=np.intp) if counts is None else counts
+    sizes = np.bincount(labels, counts, minlength=n_leaves)
+    counts = np.where((sizes == 0)[labels], 1, counts)  # a leaf of no rows counts whole
+    sizes = np.bincount(labels, counts, minlength=n_leaves)
     groups = np.flatnonzero(sizes >= MIN_SHARE * sizes.mean())
-    center_of = np.full(taxonomy.tree.n_leaves, -1, dtype=np.int32)
+    center_of = np.full(n_leaves, -1, dtype=np.int32)
     center_of[groups] = np.arange(len(groups))
-    centers = taxonomy.means[taxonomy.tree.leaves[groups]].astype(np.float64)
+    centers = (sum_by_label(X, labels, n_leaves, counts) / sizes[:, None])[groups]
     model = NoiseModel(centers, np.ones(len(groups)), scale=scale)
     nearest = center_of[labels]
     away = model._distances(X, None, nearest, 1)
     own = nearest >= 0
-    sums = np.bincount(nearest[own], away[own] * weights[own], minlength=len(groups))
+    sums = np.bincount(nearest[own], (away * counts)[own], minlength=len(groups))
     usual = float(sums.sum() / sizes[groups].sum())
     if usual > 0.0:
         units = (sums + PRIOR_ROWS * usual) / (sizes[groups] + PRIOR_ROWS)
@@ -180,30 +178,3 @@ def _limit(scores: Array, weights: Array, noise: float) -> float:
     last = ranked[fits[0]]  # rows with higher scores may be noise
     higher = ranked[ranked > last]
     return float((last + higher[0]) / 2.0) if len(higher) and last + higher[0] > 0 else np.inf
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class RouteBlock:
-    """Sends the rows of a block to the leaves of a tree, and scores them.
-
-    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and
-    outlier scores; and the rows of each leaf, noise first, by number and by weight.
-    """
-
-    taxonomy: "Taxonomy"
-    scorer: OutlierScorer
-    weights: NDArray[np.int64] | None
-    n_threads: int
-
-    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
-        expanded, size = read_rows(table, self.taxonomy), self.taxonomy.tree.n_leaves + 1
-        labels = route(self.taxonomy, expanded, n_threads=self.n_threads)
-        scores = self.scorer.score_rows(
-            self.taxonomy, expanded.data, labels, n_threads=self.n_threads
-        )
-        sizes = np.zeros((2, size), dtype=np.int64)
-        sizes[0] = np.bincount(labels + 1, minlength=size)
-        if self.weights is not None:
-            np.add.at(sizes[1], labels + 1, self.weights[rows])
-        return (labels, scores), sizes

@@ -19,12 +19,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
-from taxarbor.tables._encoding import FeatureRows
-from taxarbor.taxonomy._new_rows import expand, send
+from taxarbor.tables.columns import FeatureRows
+from taxarbor.taxonomy.new_rows import impute, send
 from taxarbor.tree import Tree
 from taxarbor.tree._rule import best_scores
 
@@ -45,9 +45,9 @@ MIN_FACTOR = 0.01
 """The least temperature that is measured, in units of that above; its inverse is the most."""
 
 
-def predict_proba(taxonomy: "Taxonomy", X: ArrayLike, *, n_threads: int = 1) -> Array:
+def predict_proba(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> Array:
     """Return the probability of each leaf; see :meth:`Taxonomy.predict_proba`."""
-    expanded = expand(X, taxonomy)
+    expanded = impute(taxonomy, rows)
     labels = send(taxonomy, expanded, n_threads=n_threads)
     result = np.ones((len(labels), taxonomy.tree.n_leaves))
     if not len(labels) or taxonomy.tree.n_leaves == 1:
@@ -69,21 +69,23 @@ def predict_proba(taxonomy: "Taxonomy", X: ArrayLike, *, n_threads: int = 1) -> 
     return result
 
 
-def calibrate(taxonomy: "Taxonomy", X: ArrayLike, refits: Iterable[IndexArray]) -> "Taxonomy":
+def calibrate(
+    taxonomy: "Taxonomy", rows: FeatureRows, refits: Iterable[IndexArray]
+) -> "Taxonomy":
     """Return the taxonomy with the temperature at which rows are as sure as refits say.
 
     The mean of the rows' highest probabilities will be the share of rows that stayed in their
     cluster when the method was fitted again, as far as one temperature can do that. ``refits``
-    are the labels that each refit, to a half of the rows X, gives all of them. (It has seen
+    are the labels that each refit, to a half of the rows, gives all of them. (It has seen
     half of them, which makes it agree more, and half of the data, which makes it agree less.)
     """
-    labels = send(taxonomy, X)
+    labels = send(taxonomy, rows)
     shares = [find_staying(labels, others).mean() for others in refits]
     if taxonomy.tree.n_leaves == 1 or not shares:
         return taxonomy
     stayed = np.mean(shares)
     every = -(-len(labels) // CALIBRATION_ROWS)
-    scores = np.concatenate([*_leaf_scores(taxonomy, X, every=every)])
+    scores = np.concatenate([*_leaf_scores(taxonomy, rows, every=every)])
     scores = scores[np.isfinite(scores).all(axis=1)]
     low, high = np.log(TEMPERATURE * MIN_FACTOR), np.log(TEMPERATURE / MIN_FACTOR)
     for _ in range(30):  # the mean falls as the temperature rises
@@ -124,14 +126,14 @@ def _softmax(scores: Array, temperature: float) -> Array:
 
 
 def _leaf_scores(
-    taxonomy: "Taxonomy", X: ArrayLike | FeatureRows, n_threads: int = 1, every: int = 1
+    taxonomy: "Taxonomy", imputed: FeatureRows, n_threads: int = 1, every: int = 1
 ) -> Iterator[Array]:
     """Yield the scores of the leaves, from the left, of all rows or some: block by block."""
     tree = taxonomy.tree
     weights, offsets, center = _stack_rules(tree)
     units = _mean_margins(taxonomy)
     frontiers = [list(tree.frontier(node)) for node in range(tree.n_nodes)]
-    rows = as_rows(expand(X, taxonomy).data, center=center, n_threads=n_threads)
+    rows = as_rows(imputed.data, center=center, n_threads=n_threads)
     chosen = range(0, rows.n_rows, every)
     step = max(SCORES_PER_BLOCK // len(weights), MIN_ROWS_PER_BLOCK)
     for first in range(0, len(chosen), step):

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows import Rows
 from taxarbor.taxonomy._phrases import MOSTLY, Reason
 from taxarbor.tree._rule import LinearRule, threshold_of
 
@@ -120,7 +119,7 @@ def _explain(
             contrast,
             rule if is_pair and n_columns == 1 else None,
             known_mean(taxonomy, node),
-            None if taxonomy.encoding is None else known_mean(taxonomy, node, beside=True),
+            known_mean(taxonomy, node, beside=True),
         )
         pairs = zip(features.tolist(), shares.tolist(), strict=True)
         yield tuple(_describe(comparison, feature, share) for feature, share in pairs)
@@ -138,7 +137,7 @@ def _rank(
     """Return the first features of the columns that do most, their shares, and how many."""
     used = np.flatnonzero(contrast)
     # Features of a category stand side by side, and are one.
-    first = np.flatnonzero(np.diff(columns_of(taxonomy)[used], prepend=-1))
+    first = np.flatnonzero(np.diff(taxonomy.columns.owner[used], prepend=-1))
     n_columns = len(first)
     if not n_columns:
         shares = keys = np.zeros(0)
@@ -162,20 +161,19 @@ def _rank(
 
 def _describe(one: _Comparison, feature: int, share: float) -> Reason:
     """Return what a feature, or the category that it is of, does for a node."""
-    taxonomy, names = one.taxonomy, one.taxonomy.feature_names
-    unknown, fill = 0.0, nan
-    if taxonomy.encoding is not None:
-        place = int(taxonomy.encoding.owner[feature])
-        unknown = float(missing_shares(taxonomy, one.node)[place])
-        if (category := category_of(taxonomy, feature)) is not None:
-            return _describe_category(one, category, share, unknown)
-        column = taxonomy.encoding.columns[place]
-        if one.rule is None and _differs_by_gaps(one, feature, share):
-            rest = float(missing_shares(taxonomy, one.node, beside=True)[place])
-            return _describe_gaps(one, feature, column.label, share, (unknown, rest))
-        fill = column.fill[0]
+    taxonomy, columns = one.taxonomy, one.taxonomy.columns
+    place = int(columns.owner[feature])
+    unknown = float(missing_shares(taxonomy, one.node)[place])
+    if (category := category_of(taxonomy, feature)) is not None:
+        return _describe_category(one, category, share, unknown)
+    if taxonomy.missing is not None and one.rule is None:
+        rest = float(missing_shares(taxonomy, one.node, beside=True)[place])
+        if _differs_by_gaps(one, feature, share):
+            label = columns[place].label
+            return _describe_gaps(one, feature, label, share, (unknown, rest))
+    fill = float(columns.fills[feature])
     weight, have, threshold, takes_unknown = float(one.contrast[feature]), None, None, False
-    is_boolean = taxonomy.is_boolean is not None and taxonomy.is_boolean[feature]
+    is_boolean = bool(columns.is_boolean[feature])
     if one.here is not None and is_boolean:
         have = _share(one.here[feature])
     if one.rule is not None:
@@ -186,7 +184,7 @@ def _describe(one: _Comparison, feature: int, share: float) -> Reason:
             threshold = float(str(at))
     return Reason(
         feature,
-        names[feature] if names else f"x{feature}",
+        columns.feature_name(feature),
         weight,
         share,
         threshold,
@@ -262,9 +260,9 @@ def _describe_category(
 
 def _find_sent(one: _Comparison, category: "Category") -> NDArray[np.bool_]:
     """Return which values alone send a row here, by the rule, and at last if none does."""
-    encoding, rule = one.taxonomy.encoding, one.rule
+    rule = one.rule
     # In rows of one length, a value counts the less, the more others there are.
-    if rule is None or encoding is None or encoding.unit_length:
+    if rule is None or one.taxonomy.columns.unit_length:
         return np.zeros(1, dtype=bool)
     at = 0 if one.is_first else 1
     own = np.where(one.contrast == 0.0, 0.0, rule.weights[at] - rule.weights[1 - at])
@@ -311,37 +309,31 @@ class Category(NamedTuple):
 
 def category_of(taxonomy: "Taxonomy", feature: int) -> Category | None:
     """Return the category that a feature is of, None for a number."""
-    encoding = taxonomy.encoding
-    if encoding is None:
+    columns = taxonomy.columns
+    place = int(columns.owner[feature])
+    reading = columns.readings.get(place)
+    if reading is None or not reading.categories:
         return None
-    place = int(encoding.owner[feature])
-    column, first = encoding.columns[place], int(np.searchsorted(encoding.owner, place))
-    if not column.categories:
-        return None
+    column, first = columns[place], int(np.searchsorted(columns.owner, place))
     # A value of these names is no gap.
     shown = (f'"{one}"' if one in ("known", "unknown") else one for one in column.categories)
     return Category(column.label, tuple(shown), column.fill, place, first)
 
 
-def columns_of(taxonomy: "Taxonomy") -> IndexArray:
-    """Return the column of each feature."""
-    encoding = taxonomy.encoding
-    return np.arange(taxonomy.n_features or 0) if encoding is None else encoding.owner
-
-
 def count_columns(taxonomy: "Taxonomy", rule: LinearRule | None) -> int:
     """Return the number of columns of the user's table that a rule uses."""
-    return 0 if rule is None else len(np.unique(columns_of(taxonomy)[rule.features]))
+    return 0 if rule is None else len(np.unique(taxonomy.columns.owner[rule.features]))
 
 
 def missing_shares(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Array:
     """Return the share of a node's rows, or of its siblings', without a value, by column."""
     missing, parent = taxonomy.missing, taxonomy.tree.parent(node)
-    if missing is None or taxonomy.encoding is None:
-        return np.zeros(0 if taxonomy.encoding is None else len(taxonomy.encoding.columns))
+    if missing is None:
+        return np.zeros(len(taxonomy.columns))
     shares: Array = missing[node]
     if beside and parent is not None:
-        n_rows, n_all = taxonomy.tree.node_weights[[node, parent]].tolist()
+        assert taxonomy.statistics is not None
+        n_rows, n_all = taxonomy.statistics.counts[[node, parent]].tolist()
         shares = (n_all * missing[parent] - n_rows * shares) / (n_all - n_rows)
         shares = shares.round(12).clip(0.0, 1.0)  # what rounding leaves of all and of none
     return shares
@@ -352,7 +344,7 @@ def known_mean(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Arra
 
     NaN where none has one; None where means are not known.
     """
-    missing, encoding, parent = taxonomy.missing, taxonomy.encoding, taxonomy.tree.parent(node)
+    missing, columns, parent = taxonomy.missing, taxonomy.columns, taxonomy.tree.parent(node)
     if taxonomy.means is None or (beside and parent is None):
         return None
     mean: Array = taxonomy.means[node].astype(np.float64)
@@ -363,20 +355,15 @@ def known_mean(taxonomy: "Taxonomy", node: int, *, beside: bool = False) -> Arra
         center = np.abs(taxonomy.means[taxonomy.tree.root])
         mean = np.where(np.abs(mean) <= 1e-9 * center, 0.0, mean)  # what rounding leaves
     # Where rows were normalized to length 1, imputed values were, too.
-    if missing is None or encoding is None or encoding.unit_length:
+    if missing is None or columns.unit_length:
         return mean
-    share = missing_shares(taxonomy, node, beside=beside)[encoding.owner]
+    share = missing_shares(taxonomy, node, beside=beside)[columns.owner]
     is_some = share < 1.0
     known: Array = np.full(len(mean), nan)
-    rest = (mean - share * encoding.fills)[is_some]
-    rest[np.abs(rest) <= 1e-6 * np.abs(encoding.fills[is_some])] = 0.0  # what rounding leaves
+    rest = (mean - share * columns.fills)[is_some]
+    rest[np.abs(rest) <= 1e-6 * np.abs(columns.fills[is_some])] = 0.0  # what rounding leaves
     known[is_some] = rest / (1.0 - share[is_some])
     return known
-
-
-def find_booleans(rows: Rows) -> NDArray[np.bool_]:
-    """Return which features hold 0 and 1 only, but for rounding."""
-    return np.asarray((np.abs(rows.few_values() - [0.0, 1.0]) < 1e-5).all(axis=1))
 
 
 def rest_means(taxonomy: "Taxonomy", parent: int) -> Array | None:
@@ -390,7 +377,8 @@ def rest_means(taxonomy: "Taxonomy", parent: int) -> Array | None:
     means: Array = taxonomy.means[children].astype(np.float64)
     if len(children) == 2:
         return np.asarray(means[::-1])
-    sizes, n_all = taxonomy.tree.node_weights[children], taxonomy.tree.node_weights[parent]
+    assert taxonomy.statistics is not None
+    sizes, n_all = taxonomy.statistics.counts[children], taxonomy.statistics.counts[parent]
     center = taxonomy.means[parent].astype(np.float64)
     excess = sizes / sizes.sum() @ (means - taxonomy.means[parent])
     own = (sizes / n_all)[:, None] * (taxonomy.means[children] - center)

@@ -3,27 +3,28 @@
 import inspect
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taxarbor._errors import InputError
-from taxarbor._types import Array, IndexArray, set_frozen
-from taxarbor.tables._encoding import Encoding
+from taxarbor._errors import InputError, counted
+from taxarbor._types import Array, IndexArray, TableLike, set_frozen
+from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy import (
     _edit_taxonomy,
     _model_file,
-    _new_rows,
     _probabilities,
     _reasons,
     _text,
+    new_rows,
 )
 from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.taxonomy._phrases import Reason
 from taxarbor.taxonomy._stability_result import Stability
+from taxarbor.taxonomy.statistics import NodeStatistics
 from taxarbor.tree import Tree
 from taxarbor.tree._tree import Claims, check_claims, node_id
 
@@ -37,17 +38,11 @@ class Taxonomy:
     ----------
     tree : Tree
         The structure, the rules and, where rows are in memory, their order.
-    means : array of shape (n_nodes, n_features) or None
-        The weighted mean of each node's rows that took part in the fit, of the dtype of the
-        rules; None where not known.
-    is_boolean : bool array of shape (n_features,) or None
-        Which features hold 0 and 1 only; None where that is not known.
-    missing : float array of shape (n_nodes, n_columns) or None
-        The share of missing values of each node's rows in each column of the encoding; None
-        where there are none.
-    encoding : Encoding or None
-        How the columns of the user's table become the features of the tree; None where they
-        are the features.
+    columns : Columns
+        What the columns of the user's table are, and how they become the features of the tree.
+        There are none in a tree that was made from labels or merges alone.
+    statistics : NodeStatistics or None
+        Counts and sums of each node's rows; None where not known.
     noise_model : NoiseModel or None
         Decides which new rows are noise, where any are; kept whole when pruning.
     stability : Stability or None
@@ -56,6 +51,8 @@ class Taxonomy:
         The temperature of the probabilities, measured by refitting; None where it was not.
     made_by : dict or None
         The name and the parameters of the estimator.
+    means : array of shape (n_nodes, n_features) or None
+        The weighted mean of each node's rows, in which missing values are imputed.
 
     Raises
     ------
@@ -71,19 +68,19 @@ class Taxonomy:
     """
 
     tree: Tree
-    means: Array | None = None
-    is_boolean: NDArray[np.bool_] | None = None
-    missing: Array | None = None
-    encoding: Encoding | None = None
+    columns: Columns = field(default_factory=lambda: Columns.plain(0, imputes=False))
+    statistics: NodeStatistics | None = None
     noise_model: NoiseModel | None = None
     stability: Stability | None = None
     temperature: float | None = None
     made_by: dict[str, Any] | None = None
+    means: Array | None = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("means", "is_boolean", "missing"):
-            if (given := getattr(self, name)) is not None:
-                set_frozen(self, **{name: np.array(given)})
+        if not self.columns.n_features and self.tree.n_features is not None:
+            set_frozen(self, columns=Columns.plain(self.tree.n_features, imputes=False))
+        means = None if self.statistics is None else self.statistics.mean(self.columns)
+        set_frozen(self, means=means)
         check_claims("taxonomy", _claims(self))
 
     def __repr__(self) -> str:
@@ -104,16 +101,24 @@ class Taxonomy:
 
     @property
     def n_features(self) -> int | None:
-        """Number of features; None where no rule, mean or name tells."""
-        if (width := self.tree.n_features) is not None:
-            return width
-        values = self.is_boolean if self.means is None else self.means.T
-        return None if values is None else len(values)
+        """Number of features; None in a tree that was made from labels or merges alone."""
+        return self.columns.n_features or None
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features, where known."""
-        return self.tree.feature_names
+        """Names of the features, ``x0``, ``x1``, ... where the table has none."""
+        return self.columns.feature_names or None
+
+    @property
+    def missing(self) -> Array | None:
+        """The share of missing values of each node's rows in each of the ``columns``."""
+        return None if self.statistics is None else self.statistics.missing
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """The type of the features."""
+        rule = self.tree.rules[self.tree.root]
+        return np.dtype(np.float64) if rule is None else rule.dtype
 
     @property
     def n_features_used(self) -> IndexArray:
@@ -139,20 +144,24 @@ class Taxonomy:
         return _reasons.reasons(self, node_id(node, self.tree.n_nodes), n_top)
 
     def rename_features(self, names: Sequence[str]) -> "Taxonomy":
-        """Return the same taxonomy with other names of the features.
+        """Return the same taxonomy with names of the features of an array.
 
-        ValueError is raised if these came with a table, as new rows are read by them.
+        ValueError is raised if a table had other names, as new rows are read by them.
         """
         if isinstance(names, str):
             raise TypeError(f"names must be a list of names, got the text {names!r}")
-        renamed = tuple(str(name) for name in names)
-        of_table = None if self.encoding is None else self.encoding.feature_names
-        if of_table is not None and of_table != renamed and self.feature_names == of_table:
+        renamed, columns = tuple(str(name) for name in names), self.columns
+        if len(renamed) != (len(columns) or len(renamed)):
+            expected = f"must hold one name for each of {counted(len(columns), 'column')}"
+            raise InputError(f"{expected}; got {len(renamed)}", "names")
+        if not columns.n_features:
+            return replace(self, columns=Columns.plain(len(renamed), renamed, imputes=False))
+        if columns.names is not None and columns.feature_names != renamed:
             raise InputError(
                 "the names of the features are those of the table that the tree was grown on: "
                 "rename the columns of the table, and fit again"
             )
-        return replace(self, tree=replace(self.tree, feature_names=renamed))
+        return replace(self, columns=columns.rename(renamed))
 
     def cut(
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
@@ -185,14 +194,14 @@ class Taxonomy:
         """
         return _edit_taxonomy.prune(self, n_clusters, depth)
 
-    def attach(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> "Taxonomy":
+    def attach(self, X: TableLike, sample_weight: ArrayLike | None = None) -> "Taxonomy":
         """Return the tree with other rows, for one that holds counts: each where it is sent.
 
         Sizes, means and shares of missing values are then those of these rows; the rows of the
         fit have the same sizes again, unless bounds on sizes kept some of them from where the
         rules send them. What else is known of the tree stays, but for its stability.
 
-        X are rows in memory as in :meth:`predict`: those of the fit, or a sample of them;
+        X are rows as in :meth:`predict`, but of Dask: those of the fit, or a sample of them;
         ``sample_weight`` is what each counts for. Raises what :meth:`predict` does, and an
         InputError if a leaf gets no row.
 
@@ -205,25 +214,34 @@ class Taxonomy:
         """
         return _edit_taxonomy.attach(self, X, sample_weight)
 
-    def predict(self, X: ArrayLike) -> IndexArray:
+    def predict(self, X: TableLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
 
-        Where rows were set apart as noise, so are new ones that are as far from every cluster.
+        If fitted with ``noise``, new rows beyond the threshold are labelled -1.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_rows, n_features)
-            Floats are cast to the dtype of the rules, integers to float64.
+        X : array-like, CSR matrix, data frame, path or stream of shape (n_rows, n_columns)
+            New rows, from whatever source a fit takes: files are read in blocks, and of a Dask
+            collection the labels are a lazy array. Columns are found by name where both sides
+            have names, else by position; those that no rule reads may be absent.
 
         Raises
         ------
         ValueError
-            If X is not two-dimensional, has another number of features than the rules,
-            holds NaN or infinity, or is not numeric; or if the tree has no rules.
-        """
-        return _new_rows.route(self, X)
+            If X is no table, has another number of columns, or none of those that are needed,
+            or holds infinity; or if the tree has no rules.
 
-    def predict_proba(self, X: ArrayLike) -> Array:
+        Warns
+        -----
+        TableWarning
+            If a column that rules read is absent, or holds values that the fit did not see:
+            both count as missing.
+        """
+        labels: IndexArray = new_rows.apply(self, X, new_rows.route)
+        return labels
+
+    def predict_proba(self, X: TableLike) -> Array:
         """Return how likely each row of new data is to be in each leaf.
 
         That is: to lie in this cluster again when the same method is fitted to other rows of
@@ -243,7 +261,9 @@ class Taxonomy:
         >>> P.shape, bool((P.argmax(axis=1) == taxonomy.predict(X)).all())
         ((206, 6), True)
         """
-        return _probabilities.predict_proba(self, X)
+        n_leaves, work = self.tree.n_leaves, _probabilities.predict_proba
+        P: Array = new_rows.apply(self, X, work, np.float64, n_leaves)
+        return P
 
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
@@ -282,30 +302,20 @@ class Taxonomy:
 
 def _claims(taxonomy: Taxonomy) -> Claims:
     """Yield what must hold of the parts, which are each sound on their own."""
-    tree, means, booleans = taxonomy.tree, taxonomy.means, taxonomy.is_boolean
-    n_nodes, n_features = tree.n_nodes, taxonomy.n_features
-    rule = tree.rules[tree.root]
-    if means is not None:
-        is_right = means.shape == (n_nodes, n_features) and means.dtype.char in "fd"
-        message = f"means must be floats of {n_nodes} nodes and {n_features} features"
-        yield is_right, f"{message}, got {means.dtype} of shape {means.shape}"
+    tree, columns, means = taxonomy.tree, taxonomy.columns, taxonomy.means
+    n_nodes, n_features = tree.n_nodes, columns.n_features
+    yield tree.n_features in (None, n_features), f"the columns must make {n_features} features"
+    if taxonomy.statistics is not None and means is not None:
+        message = f"statistics must be of {n_nodes} nodes and {n_features} features"
+        yield means.shape == (n_nodes, n_features), message
         yield np.isfinite(means).all(), "means must be finite"
-        is_right = rule is None or rule.dtype == means.dtype
-        yield is_right, "means must have the dtype of the rules"
-    if booleans is not None:
-        is_right = booleans.shape == (n_features,) and booleans.dtype == bool
-        yield is_right, f"is_boolean must be a bool for each of {n_features} features"
+        missing = taxonomy.missing
+        is_right = missing is None or missing.shape == (n_nodes, len(columns))
+        is_right = is_right and (missing is None or bool((missing <= 1.0 + 1e-9).all()))
+        yield is_right, "missing must be a share for each node and column"
     if taxonomy.noise_model is not None:
         width = taxonomy.noise_model.centers.shape[1]
-        yield n_features in (None, width), "noise_model must have a column for each feature"
-    n_columns = 0
-    if taxonomy.encoding is not None:
-        n_columns, n_made = len(taxonomy.encoding.columns), taxonomy.encoding.n_features
-        yield n_features in (None, n_made), f"the encoding must make {n_features} features"
-    if (missing := taxonomy.missing) is not None:
-        is_right = missing.shape == (n_nodes, n_columns) and missing.dtype == np.float64
-        message = "missing must have a share for each node and column of the encoding"
-        yield is_right and ((missing >= 0.0) & (missing <= 1.0)).all(), message
+        yield n_features == width, "noise_model must have a column for each feature"
     if taxonomy.stability is not None:
         yield tree.has_rows, "a tree of counts has no stability, which is of rows"
         yield from taxonomy.stability.claims(tree)

@@ -227,7 +227,7 @@ class TreeBuilder:
             owner.start, owner.stop = self._nodes[own[0]].start, self._nodes[own[-1]].stop
         self._rows, self._knows_rows = None, False
 
-    def explain(self, node: int, rule: LinearRule) -> None:
+    def set_rule(self, node: int, rule: LinearRule) -> None:
         """Give a node that was split a rule.
 
         Its targets are the next nodes below, from left to right, that are leaves or have a
@@ -237,9 +237,7 @@ class TreeBuilder:
             raise ValueError(f"node {node} was not split, and has nothing to choose among")
         self._node(node).rule = rule
 
-    def freeze(
-        self, *, feature_names: Sequence[str] | None = None, with_rows: bool = True
-    ) -> Tree:
+    def freeze(self, *, with_rows: bool = True) -> Tree:
         """Return the tree as it is now, of counts or with its rows; the builder may go on."""
         nodes = self._nodes[: self.n_nodes]
         return Tree(
@@ -252,7 +250,6 @@ class TreeBuilder:
             info=tuple(node.info for node in nodes),
             notes=tuple(node.note for node in nodes),
             order=self._order if with_rows else None,
-            feature_names=None if feature_names is None else tuple(map(str, feature_names)),
         )
 
     def _node(self, node: int) -> _Node:

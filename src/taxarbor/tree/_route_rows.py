@@ -1,6 +1,6 @@
 """Rows of features meet a tree: the leaves they are routed to, the means of nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,7 +12,6 @@ from taxarbor import native
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
-from taxarbor.tree._edit_tree import sum_below
 
 if TYPE_CHECKING:
     from taxarbor.tree._tree import Tree
@@ -71,11 +70,17 @@ def _concatenate(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 
 def place_rows(
-    tree: "Tree", data: Any, fill: Array | None = None, *, n_threads: int = 1
+    tree: "Tree",
+    data: Any,
+    fill: Array | None = None,
+    *,
+    name: Callable[[int], str] = "x{}".format,
+    n_threads: int = 1,
 ) -> NDArray[np.int32]:
     """Return the leaves of rows, by their position: an array or a CSR matrix of features.
 
-    ``fill`` are the values that NaN is replaced by; None where NaN is refused.
+    ``fill`` are the values that NaN is replaced by; None where NaN is refused. ``name`` returns
+    the name of a feature.
 
     Raises
     ------
@@ -93,11 +98,11 @@ def place_rows(
     rows = as_rows(data, center=np.zeros(n_features), n_threads=n_threads)
     labels, refused = rows.route(RoutingTable.of(tree), fill)
     if refused >= 0:
-        refuse_values(tree, data, allow_nan=fill is not None)
+        refuse_values(data, name, allow_nan=fill is not None)
     return labels
 
 
-def refuse_values(tree: "Tree", data: Any, *, allow_nan: bool) -> None:
+def refuse_values(data: Any, name: Callable[[int], str], *, allow_nan: bool) -> None:
     """Raise InputError for the first value that is infinite, or NaN if that is refused."""
     is_sparse = bool(sparse.issparse(data))
     cells: Array = data.data if is_sparse else data.ravel()
@@ -110,44 +115,24 @@ def refuse_values(tree: "Tree", data: Any, *, allow_nan: bool) -> None:
         row, column = int(np.searchsorted(data.indptr[1:], first, "right")), data.indices[first]
     value = f"infinity or a value too large for {cells.dtype}"
     value = "NaN" if np.isnan(cells[first]) else value
-    name = f"x{column}" if tree.feature_names is None else tree.feature_names[column]
-    raise InputError(f"contains {value}, in row {row} of column {name!r}, counted from 0", "X")
+    where = f"row {row} of column {name(int(column))!r}, counted from 0"
+    raise InputError(f"contains {value}, in {where}", "X")
 
 
 def sum_by_label(
-    X: Any, labels: IndexArray, n_labels: int, counts: IndexArray | None = None
+    X: Any, labels: IndexArray, n_labels: int, weights: NDArray[Any] | None = None
 ) -> Array:
-    """Return the sum of the rows of each label, in float64, each row as often as it counts.
+    """Return the sum of the rows of each label, in float64, each times its weight.
 
     Rows of a negative label add nothing.
     """
-    if not sparse.issparse(X):
-        times = None if counts is None else counts.astype(np.int32)
+    if not sparse.issparse(X) and (weights is None or weights.dtype.kind in "iu"):
+        times = None if weights is None else weights.astype(np.int32)
         return native.label_sums(X, labels.astype(np.int32), n_labels, times)
     (placed,) = np.nonzero(labels >= 0)
-    ones = np.ones(len(placed)) if counts is None else counts[placed].astype(np.float64)
+    ones = np.ones(len(placed)) if weights is None else weights[placed].astype(np.float64)
     cells = ones, (labels[placed], placed)
     indicator = sparse.csr_array(cells, shape=(n_labels, len(labels)))
     matrix: Any = X
     sums: Any = indicator @ matrix.astype(np.float64)
-    return np.asarray(sums.toarray())
-
-
-def node_means(
-    tree: "Tree", X: Any, labels: IndexArray, counts: IndexArray | None = None
-) -> Array:
-    """Return the mean of each node's rows, in float64: an array or a CSR matrix of features.
-
-    Rows may count several times, or not at all; a leaf of none of those that do counts whole.
-    """
-    n_leaves = tree.n_leaves
-    if counts is not None:
-        (placed,) = np.nonzero(labels >= 0)
-        n_copies = np.bincount(labels[placed], counts[placed], minlength=n_leaves)
-        is_whole = np.append(n_copies == 0, False)[labels]  # noise, -1, is in no leaf
-        counts = np.where(is_whole, 1, counts)
-    sums = sum_below(sum_by_label(X, labels, n_leaves, counts), tree.leaves, tree.parents)
-    own = None if counts is None else counts[labels >= 0]
-    n_rows = np.bincount(labels[labels >= 0], own, minlength=n_leaves)
-    means: Array = sums / sum_below(n_rows, tree.leaves, tree.parents)[:, None]
-    return means
+    return np.asarray(sums) if isinstance(X, np.ndarray) else np.asarray(sums.toarray())

@@ -59,8 +59,8 @@ def _structure_claims(parents: IndexArray, sizes: IndexArray) -> Claims:
 
 
 def _rule_claims(tree: "Tree") -> Claims:
-    """Yield what must hold of rules, feature names and notes."""
-    n_nodes, names = len(tree.parents), tree.feature_names
+    """Yield what must hold of rules and notes."""
+    n_nodes = len(tree.parents)
     n_targets = np.array([0 if rule is None else rule.n_targets for rule in tree.rules])
     is_leaf = tree._n_children == 0
     if n_targets.any():
@@ -77,11 +77,6 @@ def _rule_claims(tree: "Tree") -> Claims:
     yield all(isinstance(note, str) for note in tree.notes), "notes must be strings"
     has_note = np.array([note != "" for note in tree.notes])
     yield not has_note[~is_leaf].any(), "only leaves may have a note"
-    if names is not None:
-        yield all(isinstance(name, str) for name in names), "feature names must be strings"
-        widths = {width for _, width in kinds}
-        message = f"{len(names)} feature names for rules over {widths or 0} features"
-        yield widths <= {len(names)}, message
 
 
 def _row_claims(tree: "Tree") -> Claims:
@@ -136,8 +131,6 @@ class Tree:
         What it took to find the split or the candidate; why a leaf could not be split, or "".
     order : int array or None
         The numbers of all rows that are not noise, arranged so that each node owns a slice.
-    feature_names : tuple of str or None
-        Names of the features, where known.
     weights : float array of shape (n_rows,) or None
         The sample weights of the fit, None where all are equal. Rows of weight 0 were excluded
         from the fit, and are where new rows like them go. A tree of counts has none.
@@ -177,7 +170,6 @@ class Tree:
     info: tuple[SolveInfo | None, ...]
     notes: tuple[str, ...]
     order: IndexArray | None = None
-    feature_names: tuple[str, ...] | None = None
     weights: Array | None = None
     noise: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     n_noise: int = 0
@@ -201,9 +193,8 @@ class Tree:
         for name in ("score", "objective", "weights", "totals"):
             if (given := getattr(self, name)) is not None:
                 set_frozen(self, **{name: np.array(given, dtype=np.float64)})
-        for name in ("rules", "info", "notes", "feature_names"):
-            if (given := getattr(self, name)) is not None:
-                set_frozen(self, **{name: tuple(given)})
+        for name in ("rules", "info", "notes"):
+            set_frozen(self, **{name: tuple(getattr(self, name))})
         if self.has_rows:
             set_frozen(self, n_noise=len(self.noise))
         check_claims("tree", _shape_claims(self))
@@ -280,10 +271,9 @@ class Tree:
 
     @property
     def n_features(self) -> int | None:
-        """Number of features; None where neither rules nor names tell."""
-        if (rule := self.rules[self.root]) is not None:
-            return len(rule.center)
-        return None if self.feature_names is None else len(self.feature_names)
+        """Number of features; None in a tree without rules."""
+        rule = self.rules[self.root]
+        return None if rule is None else len(rule.center)
 
     @property
     def node_weights(self) -> NDArray[Any]:
@@ -346,7 +336,7 @@ class Tree:
         >>> builder = TreeBuilder(3)
         >>> builder.add_split(0, [0, 1, 1]), builder.add_split(2, [0, 1])
         ((1, 2), (3, 4))
-        >>> builder.explain(0, LinearRule(np.eye(3), np.zeros(3)))
+        >>> builder.set_rule(0, LinearRule(np.eye(3), np.zeros(3)))
         >>> builder.freeze().frontier(0), builder.freeze().decided_by(2)
         ((1, 3, 4), 0)
         """

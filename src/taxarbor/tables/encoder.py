@@ -1,8 +1,9 @@
 """From tables with missing values, categories and mixed units to features, for any estimator.
 
-:class:`TableEncoder` is the transformer, :func:`make_features` the step of a fit that uses it.
+:class:`TableEncoder` is the transformer, :func:`find_features` the step of a fit that uses it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, final
 
@@ -21,15 +22,22 @@ from taxarbor._errors import (
     some,
     warn_caller,
 )
-from taxarbor._frames import as_frame, as_table, is_frame, is_plain, wrap_frame
-from taxarbor._types import IndexArray, Matrix
+from taxarbor._frames import (
+    as_frame,
+    as_table,
+    column_names,
+    float_type,
+    is_frame,
+    is_plain,
+    wrap_frame,
+)
+from taxarbor._types import Array, IndexArray, Matrix
+from taxarbor.rows import as_rows
 from taxarbor.rows._rows import all_finite
-from taxarbor.tables._encoding import Encoding, FeatureRows, find_empty_rows
-from taxarbor.tables._profile import FROM_DTYPE, make_encoding
-from taxarbor.tables._validation import (
+from taxarbor.sources import Sample
+from taxarbor.tables.checks import (
     SeenFeatures,
     check_array,
-    check_choice,
     check_columns,
     check_dimensions,
     check_range,
@@ -37,6 +45,8 @@ from taxarbor.tables._validation import (
     count_repeats,
     input_errors,
 )
+from taxarbor.tables.columns import Columns, FeatureRows, find_booleans, find_empty_rows
+from taxarbor.tables.kinds import FROM_DTYPE, TableSettings, find_columns
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,8 +84,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    encoding_ : Encoding
-        The encoding of each column: ``columns``, ``dropped`` with reasons, ``notes``.
+    columns_ : Columns
+        What each column becomes; ``columns_.dropped`` with reasons, ``columns_.notes``.
     n_features_in_, feature_names_in_ : int, array of str
         Number of columns seen in fit, and their names, where there were any.
 
@@ -91,7 +101,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [[-1.0, 0.71], [0.0, 0.71], [1.0, -1.41]]
     """
 
-    encoding_: Encoding
+    columns_: Columns
     n_features_in_: int
 
     def __init__(
@@ -129,13 +139,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             If a parameter or the table cannot be used; the message says which, and why.
         """
-        check_choice("scale", self.scale, ("auto", "standard", None))
-        check_choice("metric", self.metric, ("euclidean", "cosine"))
-        table = self._check(X, reset=True)
+        self._fit(self._check(X, reset=True), sample_weight)
+        return self
+
+    def _fit(self, table: Any, sample_weight: Any) -> Any:
+        """Learn what each column of a checked table becomes; return its cells as numbers."""
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                expected = ", ".join(map(repr, choices))
+                raise InputError(
+                    f"must be one of {expected}; got {getattr(self, name)!r}", name
+                )
         weights = check_weights(sample_weight, table.shape[0])
         counts = None if weights is None else count_repeats(weights)
-        self.encoding_ = make_encoding(table, self, counts)
-        return self
+        names = column_names(table)
+        settings = TableSettings(**self.get_params())
+        self.columns_, cells = find_columns(
+            table, names, settings, counts, has_identifiers=names is not None
+        )
+        return cells
 
     def transform(self, X: Any) -> Any:
         r"""Return the rows as scaled features: an array, or CSR where most are of categories.
@@ -148,12 +170,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def encode(self, X: Any) -> FeatureRows:
         """Return what :meth:`transform` does, and which cells of the table are missing."""
         check_is_fitted(self)
-        return self.encoding_.encode(self._check(X, reset=False))
+        return self.columns_.encode(self._check(X, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features."""
         check_is_fitted(self)
-        return np.array(self.encoding_.feature_names, dtype=object)
+        return np.array(self.columns_.feature_names, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         """Say that missing values, text and sparse matrices are accepted."""
@@ -186,38 +208,41 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return kept if np.ma.isMaskedArray(kept) else data
 
 
+CHOICES = {"scale": ("auto", "standard", None), "metric": ("euclidean", "cosine")}
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The features of training rows, C-contiguous or canonical CSR, and their encoding."""
+    """The features of a sample, as a fit sees them and in the user's units."""
 
-    data: Matrix
+    data: Matrix  # C-contiguous or canonical CSR
+    columns: Columns
+    rows: FeatureRows
+    """The same rows in the user's units, imputed."""
     seen: SeenFeatures
-    encoding: Encoding | None = None
-    """How the columns were encoded; None where they are the features."""
     owner: IndexArray | None = None
     """The column of each feature, where any column has several."""
     empty: NDArray[np.bool_] | None = None
     """Which rows have no value at all; None if all have one."""
 
 
-def make_features(
-    estimator: Any, X: Any, sample_weight: Any = None, embedding: str | None = None
-) -> Features:
+def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -> Features:
     """Return the features that an estimator is fitted to, or raise InputError.
 
     Arrays of numbers and sparse matrices are features already, with missing values imputed;
-    all other tables are encoded. ``embedding`` names the column of X with the vectors of
-    rows, which is no feature. The estimator stays as it is.
+    all other tables are encoded. The column with the vectors of rows is no feature. The
+    estimator stays as it is.
     """
-    X, encoder = as_frame(X), estimator.encoder
+    X, encoder, embedding = as_frame(sample.table), estimator.encoder, sample.embedding_column
     is_auto = isinstance(encoder, str) and encoder == "auto"
-    if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Encoding)):
+    if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Columns)):
         problem = f'must be "auto", None or a TableEncoder; got {encoder!r}'
         raise InputTypeError(problem, "encoder")
-    if isinstance(encoder, Encoding):  # whose rows these are, encoded already
+    if isinstance(encoder, Columns):  # whose rows these are, encoded already
         data, seen = check_array(estimator, X, allow_nan=False)
-        return Features(data, seen, owner=_find_owner(encoder))
+        columns = Columns.plain(data.shape[1], imputes=False)
+        return replace(_take_numbers(data, columns, seen), owner=_find_owner(encoder))
     if encoder is None and embedding is not None:
         problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
         raise InputError(f"{problem}; pass the vectors as an array", "embedding")
@@ -228,44 +253,55 @@ def make_features(
     if encoder is None or (is_auto and not is_mixed):
         data, seen = check_array(estimator, X, allow_nan=is_auto)
         if all_finite(data.data if issparse(data) else data):  # type: ignore[attr-defined]
-            check_range(data)
-            return Features(data, seen)
+            columns = Columns.plain(data.shape[1], names, imputes=is_auto)
+            return _take_numbers(data, columns, seen, sample.weights)
     if is_auto:
         encoder = TableEncoder(scale="auto" if has_units else None)
-    encoder = clone(encoder).fit(X, sample_weight=sample_weight)
-    encoder.encoding_ = encoder.encoding_.equalize_columns()
-    return _encode_table(encoder, X, is_auto, embedding)
+    return _encode_table(clone(encoder), X, sample, is_auto)
 
 
-def _encode_table(
-    encoder: TableEncoder, X: Any, is_auto: bool, embedding: str | None
+def _take_numbers(
+    data: Any, columns: Columns, seen: SeenFeatures, weights: Array | None = None
 ) -> Features:
-    (data, missing), encoding = encoder.encode(X), encoder.encoding_
+    """Return numbers without missing values as features."""
+    check_range(data)
+    rows = as_rows(data)
+    if weights is not None:
+        rows = rows.take(np.flatnonzero(weights))
+    columns = replace(columns, fills=rows.center, is_boolean=find_booleans(rows))
+    return Features(data, columns, FeatureRows(data), seen)
+
+
+def _encode_table(encoder: TableEncoder, X: Any, sample: Sample, is_auto: bool) -> Features:
+    table = encoder._check(X, reset=True)
+    cells = encoder._fit(table, sample.weights)
+    columns, n_rows, kept = encoder.columns_.equalize(), table.shape[0], float_type(table)
+    data, missing, _ = columns.scale_cells(cells, n_rows, kept)
+    rows = columns.join(cells, n_rows, np.float64 if columns.is_sparse else kept)
     empty = find_empty_rows(missing)
     if empty is not None:
         n_empty = int(empty.sum())
         verb = "is" if n_empty == 1 else "are"
         note = f"{counted(n_empty, 'row')} without any value {verb} excluded from the fit"
-        encoding = replace(encoding, notes=(*encoding.notes, note))
-    if data.shape[0] < 2:
+        columns = replace(columns, notes=(*columns.notes, note))
+    if n_rows < 2:
         raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
     check_range(data)
-    seen = SeenFeatures.of(encoder)
-    others = [pair for pair in encoding.dropped if pair[0] != embedding]
-    notes = [*encoding.notes]
+    embedding = sample.embedding_column
+    others = [pair for pair in columns.dropped if pair[0] != embedding]
+    notes = [*columns.notes]
     if others:
         reasons = [f"{name} ({reason})" for name, reason in others]
         notes.append(f"left out: {some(reasons, 10)}")
     if is_auto and notes:
         warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
-    if len(others) < len(encoding.dropped):
+    if len(others) < len(columns.dropped):
         others.append((str(embedding), "the embedding of the clusters"))
-        encoding = replace(encoding, dropped=tuple(others))
-    if encoding.is_identity and missing is None:
-        return Features(data, seen)
-    return Features(data, seen, encoding, _find_owner(encoding), empty)
+        columns = replace(columns, dropped=tuple(others))
+    owner = _find_owner(columns)
+    return Features(data, columns, rows, SeenFeatures.of(encoder), owner, empty)
 
 
-def _find_owner(encoding: Encoding) -> IndexArray | None:
+def _find_owner(columns: Columns) -> IndexArray | None:
     """Return the column of each feature, where any column has several."""
-    return None if len(encoding.columns) == encoding.n_features else encoding.owner
+    return None if len(columns) == columns.n_features else columns.owner

@@ -1,24 +1,20 @@
-"""Checks of what a user passes to an estimator: data, weights and parameters."""
+"""Checks of the data and weights that a user passes to a fit."""
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from numbers import Integral, Real
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 import sklearn
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._frames import (
-    as_frame,
     as_numeric,
-    column_names,
     fill_masked,
     is_frame,
     wrap_frame,
@@ -134,23 +130,6 @@ def count_repeats(weights: Array) -> IndexArray:
     return repeats
 
 
-def check_new_rows(estimator: Any, X: Any) -> Any:
-    """Return new rows, after comparing them with those that the estimator was fitted on.
-
-    Where columns were encoded by name, those that the encoding uses are enough, in any order.
-    Otherwise scikit-learn's rules hold. Missing values and infinities are left to the
-    routing, which reads every cell.
-    """
-    X, taxonomy = as_frame(X), vars(estimator).get("taxonomy_")
-    encoding = None if taxonomy is None else taxonomy.encoding
-    if encoding is None:
-        return _check_numbers(estimator, X, reset=False, ensure_all_finite=False)
-    if not encoding.has_names or column_names(X) is None:
-        with input_errors():
-            check_columns(estimator, X, reset=False)
-    return X
-
-
 def check_dimensions(X: Any) -> None:
     """Raise InputError for more than two dimensions, as not all scikit-learns do."""
     if len(shape := np.asarray(X).shape) > 2:
@@ -180,71 +159,6 @@ class _Columns:
 
     def column_names(self) -> list[str]:
         return self.names
-
-
-def check_count(name: str, value: Any, *, least: int) -> int:
-    """Return an integer parameter that is at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputTypeError(f"must be an integer, got {value!r}", name)
-    if value < least:
-        raise InputError(f"must be at least {least}, got {value}", name)
-    return int(value)
-
-
-def check_jobs(n_jobs: Any) -> int:
-    """Return the number of threads that scikit-learn's ``n_jobs`` stands for."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
-        raise InputTypeError(f"must be an integer or None, got {n_jobs!r}", "n_jobs")
-    if n_jobs == 0:
-        raise InputError("must not be 0; give 1 or more, or -1 for all processors", "n_jobs")
-    return int(effective_n_jobs(n_jobs))
-
-
-def check_strength(name: str, value: Any) -> float:
-    """Return a non-negative, finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputTypeError(f"must be a number, got {value!r}", name)
-    try:
-        number = float(value)
-    except OverflowError:  # an integer, or a fraction, beyond all floats
-        raise InputError(f"must be less than {np.finfo(float).max:.1e}", name) from None
-    if not 0.0 <= number < math.inf:
-        raise InputError(f"must be finite and not negative, got {value}", name)
-    return number
-
-
-def check_noise(value: Any) -> float:
-    """Return the share of rows that may be noise."""
-    share = check_strength("noise", value)
-    if share > 0.5:
-        raise InputError(f"must be a share of the rows from 0 to 0.5; got {share:g}", "noise")
-    return share
-
-
-def check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> None:
-    """Raise InputError unless the value is one of the choices."""
-    if value not in choices:
-        expected = ", ".join(map(repr, choices))
-        raise InputError(f"must be one of {expected}; got {value!r}", name)
-
-
-def check_balance(value: Any, n_children: int) -> tuple[float, float]:
-    """Return the least and greatest size of a child, as multiples of an equal share."""
-    if value is None:
-        return 0.0, float(n_children)
-    try:
-        low, high = value if isinstance(value, tuple | list) else (value, 2.0 - value)
-        low, high = check_strength("low", low), check_strength("high", high)
-        fits = low <= 1.0 <= high
-    except (TypeError, ValueError, OverflowError):
-        fits = False
-    if not fits:
-        raise InputError(
-            "must be None, a number between 0 and 1, or a pair (low, high) of numbers with "
-            f"low <= 1 <= high, as multiples of an equal share; got {value!r}",
-            "balance",
-        )
-    return low, high
 
 
 def _check_numbers(

@@ -1,20 +1,21 @@
-"""The types and statistics of a table's columns, and the encoding that follows from them.
+"""What the columns of a table are: kinds, statistics, scales.
 
-Columns are typed here and nowhere else, whether they come from a file or from a frame.
-The table is in memory: the sample that a fit sees. All other rows are only encoded, by the
-finished :class:`~taxarbor.tables._encoding.Encoding`.
+Kinds are decided here and nowhere else, whether columns come from a file or from a frame.
+The table is in memory: the sample that a fit sees. All other rows are only read, by the
+finished :class:`~taxarbor.tables.columns.Columns`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._frames import (
@@ -25,9 +26,7 @@ from taxarbor._frames import (
     as_factor,
     as_matrix,
     as_numbers,
-    as_table,
     as_vector,
-    column_names,
     find_dtype,
     is_missing,
     is_number,
@@ -38,16 +37,14 @@ from taxarbor._frames import (
 )
 from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.tables._encoding import (
-    MIN_FEATURES_PER_SPARSE_COLUMN,
+from taxarbor.tables.columns import (
     WEEKDAYS,
-    Column,
-    Encoding,
+    Columns,
+    Parsed,
+    Reading,
     date_parts,
+    encode_factor,
 )
-
-if TYPE_CHECKING:
-    from taxarbor.tables._table_encoder import TableEncoder
 
 FROM_DTYPE = "from_dtype"
 
@@ -82,39 +79,69 @@ Selection = frozenset[int] | None
 """Positions of the columns that a parameter of the encoder selects; None: by their types."""
 
 
-class ColumnStats(NamedTuple):
-    """A column that is used, and statistics of its numbers without outliers."""
+class FoundColumn(NamedTuple):
+    """A column that is used, or a part of one: how it is read, its cells and statistics."""
 
-    column: Column
+    position: int
+    cells: NDArray[Any] | None
+    """As in :data:`~taxarbor.tables.columns.Parsed`; None for those of a matrix."""
+    reading: Reading | None
+    fill: tuple[float, ...]
+    """The mean, or the share of each category."""
+    missing: float
     std: float = 0.0
-    """Standard deviation; zero for categories."""
-    n_rare: int = 0
-    """Values that are too rare to be categories."""
+    """Standard deviation of numbers without outliers; zero for categories."""
+    is_boolean: bool = False
 
 
-def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None) -> Encoding:
-    """Return the encoding of a table: the types of its columns, and their scales.
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSettings:
+    """The parameters of a ``TableEncoder``."""
 
-    ``counts`` are how often each row counts; once if None. Raises InputError if no column can
-    be used, or one not in the way that was asked for.
+    categorical_features: Any = FROM_DTYPE
+    date_features: Any = None
+    scale: str | None = "auto"
+    metric: str = "euclidean"
+
+
+def find_columns(
+    table: Any,
+    names: Sequence[str] | None,
+    settings: TableSettings,
+    counts: IndexArray | None,
+    *,
+    has_identifiers: bool,
+) -> tuple[Columns, Parsed]:
+    """Return the columns of a table, with their scales, and its cells as numbers.
+
+    ``counts`` are how often each row counts; once if None. Columns that identify rows are left
+    out where there may be any. Raises InputError if no column can be used, or one not in the
+    way that was asked for.
     """
-    table = as_table(table)
-    given_names = column_names(table)
-    names = given_names or [f"x{at}" for at in range(table.shape[1])]
-    used: list[ColumnStats] = []
+    called = names or [f"x{at}" for at in range(table.shape[1])]
+    used: list[FoundColumn] = []
     dropped: list[tuple[str, str]] = []
+    results: Iterable[Sequence[FoundColumn] | str]
+    cells: Parsed = None
     if issparse(table):
-        used += _profile_sparse(table, names, counts)
+        cells = _as_canonical(table)
+        used += _describe_sparse(cells, called, counts)
     else:
         reader = _ColumnReader(
-            _select("categorical_features", encoder.categorical_features, names),
-            _select("date_features", encoder.date_features, names),
+            _select("categorical_features", settings.categorical_features, called),
+            _select("date_features", settings.date_features, called),
             counts,
             table.shape[0] if counts is None else int(counts.sum()),
-            may_have_identifiers=given_names is not None,
-            needs_variance=encoder.scale is not None and encoder.metric != "cosine",
+            has_identifiers=has_identifiers,
+            needs_variance=settings.scale is not None and settings.metric != "cosine",
         )
-        for name, result in zip(names, reader.read_all(table, names), strict=True):
+        matrix = as_matrix(table)
+        if is_plain(matrix) and not (reader.categorical or reader.dates):
+            cells, results = matrix, reader.read_matrix(matrix, called)
+        else:
+            results = reader.read_table(table, called)
+        for name, result in zip(called, results, strict=True):
             if isinstance(result, str):
                 dropped.append((name, result))
             else:
@@ -122,26 +149,47 @@ def make_encoding(table: Any, encoder: "TableEncoder", counts: IndexArray | None
     if not used:
         reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
         raise InputError(f"has no column to use: {reasons}", "X")
-    columns = tuple(one.column for one in used)
-    if encoder.metric == "cosine":
-        _check_cosine(columns, encoder.scale)
-    reason_to_scale = _find_reason_to_scale(used, encoder)
-    n_features = sum(one.n_features for one in columns)
-    shift, scale = np.zeros(n_features), np.ones(n_features)
-    if reason_to_scale is not None:
-        becomes_sparse = n_features > MIN_FEATURES_PER_SPARSE_COLUMN * len(columns)
-        scales = (_scale_column(one, issparse(table), becomes_sparse) for one in used)
-        shift, scale = np.array([*chain(*scales)]).T
-    return Encoding(
-        columns,
-        n_columns_in=len(names),
-        has_names=given_names is not None,
-        shift=shift,
-        scale=scale,
-        unit_length=encoder.metric == "cosine",
-        dropped=tuple(dropped),
-        notes=tuple(_describe_encoding(used, reason_to_scale, encoder.metric)),
+    is_sparse = issparse(table)
+    columns = _make_columns(used, names, len(called), settings, tuple(dropped), is_sparse)
+    if cells is None:
+        cells = [one.cells for one in used]
+    elif dropped:
+        cells = cells[:, columns.positions]
+    return columns, cells
+
+
+def _make_columns(
+    used: Sequence[FoundColumn],
+    names: Sequence[str] | None,
+    width: int,
+    settings: TableSettings,
+    dropped: tuple[tuple[str, str], ...],
+    is_sparse: bool,
+) -> Columns:
+    """Return columns with their scales and notes."""
+    fills = (one.fill[1:] if len(one.fill) == 2 else one.fill for one in used)
+    columns = Columns(
+        width,
+        np.array([one.position for one in used]),
+        np.array([*chain(*fills)]),
+        None if names is None else tuple(names),
+        {at: one.reading for at, one in enumerate(used) if one.reading is not None},
+        missing=np.array([one.missing for one in used]),
+        unit_length=settings.metric == "cosine",
+        dropped=dropped,
     )
+    of_columns = [one.is_boolean or len(one.fill) > 1 for one in used]
+    # The lengths of rows make other values of them.
+    is_boolean = np.array(of_columns)[columns.owner] & (not columns.unit_length)
+    if settings.metric == "cosine":
+        _check_cosine(columns, settings.scale)
+    reason_to_scale = _find_reason_to_scale(used, columns, settings)
+    shift, scale = columns.shift, columns.scale
+    if reason_to_scale is not None:
+        scales = (_scale_column(one, is_sparse, columns.is_sparse) for one in used)
+        shift, scale = np.array([*chain(*scales)]).T
+    notes = tuple(_describe_columns(used, columns, reason_to_scale))
+    return replace(columns, is_boolean=is_boolean, shift=shift, scale=scale, notes=notes)
 
 
 # Which columns
@@ -174,30 +222,33 @@ def _select(parameter: str, given: Any, names: Sequence[str]) -> Selection:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _ColumnReader:
-    """Reads columns: each becomes a list of statistics, or the reason why it is not used."""
+    """Reads columns: each becomes a list of parts, or the reason why it is not used."""
 
     categorical: Selection
     dates: Selection
     counts: IndexArray | None
     n_rows: int
-    may_have_identifiers: bool
+    has_identifiers: bool
     needs_variance: bool
 
-    def read_all(
+    def read_matrix(
+        self, matrix: NDArray[Any], names: Sequence[str]
+    ) -> Iterator[Sequence[FoundColumn] | str]:
+        """Yield what each column of a matrix is, or why it is not used."""
+        for first in range(0, len(names), COLUMNS_AT_ONCE):
+            block = matrix[:, first : first + COLUMNS_AT_ONCE].T
+            for at, values in enumerate(np.array(block, dtype=np.float64, order="C"), first):
+                found = self._describe_numbers(at, names[at], values)
+                yield found if isinstance(found, str) else [found]
+
+    def read_table(
         self, table: Any, names: Sequence[str]
-    ) -> Iterator[Sequence[ColumnStats] | str]:
-        """Yield the statistics of each column, or why it is not used."""
-        cells = as_matrix(table)
-        if is_plain(cells) and not (self.categorical or self.dates):
-            for first in range(0, len(names), COLUMNS_AT_ONCE):
-                block = cells[:, first : first + COLUMNS_AT_ONCE].T
-                for at, values in enumerate(np.array(block, dtype=np.float64, order="C")):
-                    yield self._read_numbers(first + at, names[first + at], values)
-            return
+    ) -> Iterator[Sequence[FoundColumn] | str]:
+        """Yield what each column of a table is, or why it is not used."""
         for position, cells in enumerate(iterate_columns(table)):
             yield self._read(position, names[position], cells)
 
-    def _read(self, position: int, name: str, cells: Cells) -> Sequence[ColumnStats] | str:
+    def _read(self, position: int, name: str, cells: Cells) -> Sequence[FoundColumn] | str:
         is_declared = position in (self.categorical or ())
         if position in (self.dates or ()) and not is_declared:
             return self._read_dates(position, name, cells)
@@ -208,7 +259,8 @@ class _ColumnReader:
                 position, name, factor, "declared" if is_declared else kind
             )
         if kind == "number":
-            return self._read_numbers(position, name, cells)
+            found = self._describe_numbers(position, name, as_numbers(cells, name))
+            return found if isinstance(found, str) else [found]
         if kind == "date" and self.dates is None:
             return self._read_dates(position, name, cells)
         reasons = {
@@ -218,49 +270,49 @@ class _ColumnReader:
         }
         return reasons.get(kind, kind)
 
-    def _read_numbers(
-        self, position: int, name: str, cells: Cells, kind: str = "number"
-    ) -> Sequence[ColumnStats] | str:
-        values = as_numbers(cells, name).astype(np.float64, copy=False)
-        is_known = ~np.isnan(values)
-        values = values[is_known]
+    def _describe_numbers(
+        self, position: int, name: str, cells: Array, reading: Reading | None = None
+    ) -> FoundColumn | str:
+        is_known = ~np.isnan(cells)
+        values = cells[is_known].astype(np.float64, copy=False)
         repeated = values if self.counts is None else np.repeat(values, self.counts[is_known])
         if not len(repeated):
             return "empty"
-        may_be_identifier = kind == "number" and self.may_have_identifiers
-        if may_be_identifier and is_identifier(name, values):
+        if reading is None and self.has_identifiers and is_identifier(name, values):
             return "looks like an identifier; rename the column to use it"
+        if np.isinf(values).any():
+            row = int(np.isinf(cells).argmax())
+            problem = f"column {name!r} of X holds infinity, first in row {row}"
+            raise InputError(f"{problem}, counted from 0; replace it")
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
             raise InputError(f"{problem}; divide them", "X")
-        missing = self._missing(len(repeated))
-        number = Column(
-            name, position, kind, (mean,), values=_find_pair(values), missing=missing
-        )
-        return [ColumnStats(number, std)]
+        missing, is_boolean = self._missing(len(repeated)), _holds_booleans(values)
+        return FoundColumn(position, cells, reading, (mean,), missing, std, is_boolean)
 
     def _read_dates(
         self, position: int, name: str, cells: Cells
-    ) -> Sequence[ColumnStats] | str:
+    ) -> Sequence[FoundColumn] | str:
         parts = date_parts(as_days(cells, name))
-        stats: list[ColumnStats] = []
+        found: list[FoundColumn] = []
         for kind in ("year", "month"):
-            result = self._read_numbers(position, name, parts[kind], kind)
+            result = self._describe_numbers(position, name, parts[kind], Reading(kind))
             if isinstance(result, str):
                 return result
-            stats += result
+            found.append(result)
         days = parts["weekday"]
         known = days >= 0
         weights = None if self.counts is None else self.counts[known]
         totals = np.bincount(days[known], weights, minlength=7)
         present = np.flatnonzero(totals)
-        texts = dict(zip(np.array(WEEKDAYS)[present].tolist(), totals[present], strict=True))
-        return [*stats, self._make_categories(position, name, "weekday", texts)]
+        reading = Reading("weekday", tuple(np.array(WEEKDAYS)[present].tolist()))
+        factor = Factor(days, list(WEEKDAYS))
+        return [*found, self._describe_categories(position, reading, factor, totals[present])]
 
     def _read_categories(
         self, position: int, name: str, factor: Factor, kind: str
-    ) -> Sequence[ColumnStats] | str:
+    ) -> Sequence[FoundColumn] | str:
         is_declared = kind == "declared"
         texts, n_known = _count_texts(factor, self.counts)
         reason = _find_reason_to_drop(texts, n_known, kind)
@@ -273,19 +325,20 @@ class _ColumnReader:
         texts, n = dict(sorted(texts.items())), self.n_rows
         least = min(n / 50, max(MIN_ROWS_PER_CATEGORY, n / 1000))
         common = {text: total for text, total in texts.items() if total >= least}
-        n_rare = len(texts) - len(common)
         if is_declared or len(common) < 2:
-            common, n_rare = texts, 0
-        stats = self._make_categories(position, name, "category", common)
-        return [stats._replace(n_rare=n_rare)]
+            common = texts
+        reading = Reading("category", tuple(common), tuple(texts.keys() - common.keys()))
+        totals = np.array([*common.values()])
+        return [self._describe_categories(position, reading, factor, totals)]
 
-    def _make_categories(
-        self, position: int, name: str, kind: str, texts: dict[str, Any]
-    ) -> ColumnStats:
-        totals = np.array([*texts.values()], dtype=np.float64)
+    def _describe_categories(
+        self, position: int, reading: Reading, factor: Factor, totals: NDArray[Any]
+    ) -> FoundColumn:
+        totals = totals.astype(np.float64)
         shares = tuple((totals / totals.sum()).tolist())
         missing = self._missing(int(totals.sum()))
-        return ColumnStats(Column(name, position, kind, shares, tuple(texts), missing=missing))
+        cells = encode_factor(reading, factor, "")
+        return FoundColumn(position, cells, reading, shares, missing)
 
     def _missing(self, n_known: int) -> float:
         """Return the share of rows without a value."""
@@ -393,12 +446,12 @@ def is_identifier(name: str, values: Array) -> bool:
     return bool((values == np.floor(values)).all()) and len(np.unique(values)) == n
 
 
-def _find_pair(values: Array) -> tuple[float, ...]:
-    """Return the two values of numbers that have no others, else ()."""
-    pair = low, high = float(values.min()), float(values.max())
+def _holds_booleans(values: Array) -> bool:
+    """Return whether numbers are 0 and 1, both of them."""
     first = values[:64]  # which rule out most columns
-    has_two = all(((one == low) | (one == high)).all() for one in (first, values))
-    return pair if has_two and low < high else ()
+    if not all(((one == 0.0) | (one == 1.0)).all() for one in (first, values)):
+        return False
+    return bool(values.min() < values.max())
 
 
 def _summarize(values: Array) -> tuple[float, float, float]:
@@ -421,14 +474,19 @@ def _summarize(values: Array) -> tuple[float, float, float]:
     return mean, std, float(np.abs(values).max())
 
 
-def _profile_sparse(
-    table: Any, names: Sequence[str], counts: IndexArray | None
-) -> Iterator[ColumnStats]:
-    """Yield the statistics of the columns of a sparse matrix."""
-    matrix = table.tocsr()
+def _as_canonical(table: Any) -> Any:
+    """Return a sparse matrix as CSR with at most one entry per cell."""
+    matrix: Any = csr_array(table)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
+    return matrix
+
+
+def _describe_sparse(
+    matrix: Any, names: Sequence[str], counts: IndexArray | None
+) -> Iterator[FoundColumn]:
+    """Yield the statistics of the columns of a canonical CSR matrix."""
     n, p = matrix.shape
     where, values = matrix.indices, matrix.data.astype(np.float64)
     for at in where[np.isinf(values)][:1].tolist():
@@ -446,15 +504,15 @@ def _profile_sparse(
         n_zeros = n_known - np.bincount(where, weights, minlength=p)
         squares = np.bincount(where, weights * np.square(values - means[where]), minlength=p)
         stds = np.sqrt((squares + n_zeros * np.square(means)) / divisor)
-    stats = zip(names, means.tolist(), stds.tolist(), (n_missing / n).tolist(), strict=True)
-    for position, (name, mean, std, missing) in enumerate(stats):
-        yield ColumnStats(Column(name, position, "number", (mean,), missing=missing), std)
+    stats = zip(means.tolist(), stds.tolist(), (n_missing / n).tolist(), strict=True)
+    for position, (mean, std, missing) in enumerate(stats):
+        yield FoundColumn(position, None, None, (mean,), missing, std)
 
 
 # Scales and notes
 
 
-def _check_cosine(columns: Sequence[Column], scale: str | None) -> None:
+def _check_cosine(columns: Columns, scale: str | None) -> None:
     """Raise InputError for categories, and for scales that unit length would undo."""
     named = [repr(one.label) for one in columns if one.categories]
     if named:
@@ -465,16 +523,18 @@ def _check_cosine(columns: Sequence[Column], scale: str | None) -> None:
         raise InputError(problem, "scale")
 
 
-def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") -> str | None:
+def _find_reason_to_scale(
+    used: Sequence[FoundColumn], columns: Columns, settings: TableSettings
+) -> str | None:
     """Return why columns are scaled, None if they are not."""
-    if encoder.metric == "cosine" or encoder.scale is None:
+    if settings.metric == "cosine" or settings.scale is None:
         return None
-    if encoder.scale != "auto":
-        return f"numbers are scaled ({encoder.scale})"
-    numbers = [one for one in used if not one.column.categories]
-    if len(numbers) < len(used):
+    if settings.scale != "auto":
+        return f"numbers are scaled ({settings.scale})"
+    n_numbers = sum(len(one.fill) == 1 for one in used)
+    if n_numbers < len(used):
         reason = "numbers are scaled to variance 1, beside categories"
-        return reason if numbers else "categories are scaled by their frequency"
+        return reason if n_numbers else "categories are scaled by their frequency"
     variances = np.array([one.std**2 for one in used])
     variances = variances[variances > 0.0]
     if not len(variances):
@@ -484,48 +544,49 @@ def _find_reason_to_scale(used: Sequence[ColumnStats], encoder: "TableEncoder") 
     low_share = np.mean(variances < LOW_VARIANCE * variances.mean())
     if not is_dominant and low_share < LOW_VARIANCE_SHARE:
         return None
-    largest = max(used, key=lambda one: one.std).column.label
+    largest = columns[int(np.argmax([one.std for one in used]))].label
     share = f"{largest} alone holds {format_number(percent, 3)} % of the variance"
     return f"numbers are scaled to variance 1, as they differ in unit: {share}"
 
 
 def _scale_column(
-    stats: ColumnStats, is_from_sparse: bool, becomes_sparse: bool
+    found: FoundColumn, is_from_sparse: bool, becomes_sparse: bool
 ) -> Iterator[tuple[float, float]]:
     """Yield the shift and the scale of each feature of a column.
 
     Zeros stay what they are where rows are sparse, or become so.
     """
-    fill, n_categories = stats.column.fill, len(stats.column.categories)
-    if n_categories > 2:
+    fill = found.fill
+    if len(fill) > 2:
         for share in fill:
             yield 0.0 if becomes_sparse else share, float(np.sqrt(max(share, 1e-12)))
-    elif n_categories:
+    elif len(fill) == 2:
         yield fill[-1], float(np.sqrt(fill[-1] * (1.0 - fill[-1]))) or 1.0
     else:
-        yield 0.0 if is_from_sparse else fill[0], stats.std or 1.0
+        yield 0.0 if is_from_sparse else fill[0], found.std or 1.0
 
 
-def _describe_encoding(
-    used: Sequence[ColumnStats], reason_to_scale: str | None, metric: str
+def _describe_columns(
+    used: Sequence[FoundColumn], columns: Columns, reason_to_scale: str | None
 ) -> Iterator[str]:
     """Yield a line for each thing that was done to the table."""
-    columns = [one.column for one in used]
-    incomplete = [one for one in columns if one.missing]
-    if incomplete:
-        worst = max(incomplete, key=lambda one: one.missing)
-        share = 100.0 * sum(one.missing for one in columns) / len(columns)
+    missing = columns.missing
+    if missing.any():
+        worst, share = int(missing.argmax()), 100.0 * float(missing.mean())
         yield (
-            f"missing values in {len(incomplete)} of {counted(len(columns), 'column')} are "
+            f"missing values in {np.count_nonzero(missing)} of "
+            f"{counted(len(columns), 'column')} are "
             f"imputed by the column's mean: {format_number(share, 2)} % of the cells, most in "
-            f"{worst.label}, {format_number(100.0 * worst.missing, 2)} %"
+            f"{columns[worst].label}, {format_number(100.0 * float(missing[worst]), 2)} %"
         )
     rare = [
-        f"{counted(one.n_rare, 'value')} of {one.column.name}" for one in used if one.n_rare
+        f"{counted(len(reading.rare), 'value')} of {columns[place].name}"
+        for place, reading in columns.readings.items()
+        if reading.rare
     ]
     if rare:
         yield f"rare values count as missing: {some(rare, 5)}"
     if reason_to_scale is not None:
         yield reason_to_scale
-    if metric == "cosine":
+    if columns.unit_length:
         yield "rows are normalized to length 1, and values are parts of it"

@@ -1,0 +1,707 @@
+"""The columns of a table, and the features that they become: the only way in for rows.
+
+Columns are always known, those of arrays, too. Numbers are held as arrays, so a million of them
+cost nothing; only columns that are read in another way, such as categories, have a value of
+their own. Features are in the units of the table: a number is a feature, categories are one-hot
+encoded. Missing values are imputed by the column's mean: the mean of the numbers, the share of
+each category. Only a fit sees features scaled, as factor analysis of mixed data does; its rules
+are then brought back to the units of the table.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, final
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from taxarbor._errors import InputError, some
+from taxarbor._frames import (
+    Cells,
+    Factor,
+    as_days,
+    as_factor,
+    as_matrix,
+    as_numbers,
+    as_table,
+    column_names,
+    float_type,
+    is_missing,
+    is_plain,
+    iterate_columns,
+    text_of,
+)
+from taxarbor._types import Array, IndexArray, set_frozen
+from taxarbor.rows import Rows
+from taxarbor.rows._rows import all_finite, check_structure
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DATE_PARTS = ("year", "month", "weekday")
+KINDS = ("number", "category", *DATE_PARTS)
+MIN_FEATURES_PER_SPARSE_COLUMN = 4
+"""Features per column beyond which the features are kept sparse."""
+CELLS_AT_ONCE = 1 << 20
+"""Cells that are imputed at once."""
+
+Parsed: TypeAlias = Any
+"""Cells of a table as numbers: a matrix, or a list with the cells of each column: floats, NaN
+where a value is missing, or codes of more than two categories, -1 where it is missing."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the cells of a column are read that are not plain numbers.
+
+    Attributes
+    ----------
+    kind : {"category", "year", "month", "weekday"}
+        The type of its cells.
+    categories : tuple of str
+        The values of a category; of two, the second is the feature.
+    rare : tuple of str
+        Values that were too rare to be categories, and count as missing.
+    """
+
+    kind: str
+    categories: tuple[str, ...] = ()
+    rare: tuple[str, ...] = ()
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.categories) if len(self.categories) > 2 else 1
+
+
+class Column(NamedTuple):
+    """A column of a table, or a part of a date, and what it becomes.
+
+    Attributes
+    ----------
+    name, position : str, int
+        Its name, ``x3`` where the table has none, and its position in the table.
+    kind : {"number", "boolean", "category", "year", "month", "weekday"}
+        The type of its cells.
+    fill : tuple of float
+        Imputes missing values: the mean, or the share of each category.
+    categories : tuple of str
+        The values of a category; of two, the second is the feature.
+    missing : float
+        The share of missing values, in the fit.
+    """
+
+    name: str
+    position: int
+    kind: str
+    fill: tuple[float, ...]
+    categories: tuple[str, ...] = ()
+    missing: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The name, and which part of a date it is."""
+        return f"{self.name} {self.kind}" if self.kind in DATE_PARTS else self.name
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name of each feature: ``age``, ``origin = Japan``."""
+        shown = self.categories[1:] if len(self.categories) == 2 else self.categories
+        return tuple(f"{self.label} = {value}" for value in shown) or (self.label,)
+
+
+class FeatureRows(NamedTuple):
+    """Rows as features, and which cells of the table are missing.
+
+    ``data`` is an array or a CSR matrix; of plain numbers it may still hold NaN, and
+    :meth:`Columns.impute` fills them. ``missing`` has the shape (n_rows, n_columns), an array
+    or CSC; None if there are none. ``unseen`` counts the values of each column that the fit did
+    not see, which count as missing.
+    """
+
+    data: Any
+    missing: Any = None
+    unseen: Mapping[tuple[str, str], int] = MappingProxyType({})
+
+
+class Match(NamedTuple):
+    """Where each column stands in a table, -1 if absent; and those absent that are needed."""
+
+    positions: IndexArray
+    absent: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The columns of a table that are used, and how they become features.
+
+    Attributes
+    ----------
+    n_columns_in : int
+        Number of columns of the table, with those that are left out.
+    positions : int array of shape (n_columns,)
+        The column of the table that each is read from, in the order of the features.
+    fills : array of shape (n_features,)
+        The values that impute missing ones.
+    names : tuple of str or None
+        Names of all columns of the table; None where it has none.
+    readings : mapping from int to Reading
+        How columns are read that are no plain numbers, by their place among those used.
+    missing : array of shape (n_columns,)
+        The share of missing values of each in the fit.
+    is_boolean : bool array of shape (n_features,)
+        Which features hold 0 and 1 only.
+    shift, scale : arrays of shape (n_features,)
+        Subtracted from each feature in the fit, and the divisor after that.
+    unit_length : bool
+        Whether each row is normalized to length 1 first.
+    imputes : bool
+        Whether missing values are imputed; else they are refused.
+    dropped : tuple of (str, str)
+        Each column that is left out, and why.
+    notes : tuple of str
+        What was noticed or changed, a line each, the most important first.
+    owner : int array of shape (n_features,)
+        The column of each feature.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, load_animals
+    >>> columns = Taxarbor(4, random_state=0).fit(load_animals().X).taxonomy_.columns
+    >>> len(columns), columns.feature_names[:2], columns[0].kind
+    (85, ('x0', 'x1'), 'boolean')
+    """
+
+    n_columns_in: int
+    positions: IndexArray
+    fills: Array
+    names: tuple[str, ...] | None = None
+    readings: Mapping[int, Reading] = field(default_factory=dict)
+    missing: Array = field(default_factory=lambda: np.zeros(0))
+    is_boolean: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    shift: Array = field(default_factory=lambda: np.zeros(0))
+    scale: Array = field(default_factory=lambda: np.ones(0))
+    unit_length: bool = False
+    imputes: bool = True
+    dropped: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    owner: IndexArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        positions = np.array(self.positions, dtype=np.intp)
+        counts = np.ones(len(positions), dtype=np.intp)
+        for place, reading in self.readings.items():
+            counts[place] = reading.n_features
+        owner = np.repeat(np.arange(len(counts)), counts)
+        kinds: dict[str, tuple[Any, float, int]] = {
+            "fills": (np.float64, 0.0, len(owner)),
+            "missing": (np.float64, 0.0, len(counts)),
+            "is_boolean": (np.bool_, 0.0, len(owner)),
+            "shift": (np.float64, 0.0, len(owner)),
+            "scale": (np.float64, 1.0, len(owner)),
+        }
+        for name, (dtype, usual, length) in kinds.items():
+            kept = np.array(getattr(self, name), dtype=dtype)
+            kept = kept if kept.size else np.full(length, usual, dtype=dtype)
+            if kept.shape != (length,) or not np.isfinite(kept).all():
+                raise ValueError(f"{name} must hold {length} finite values, one of each")
+            set_frozen(self, **{name: kept})
+        set_frozen(self, positions=positions, owner=owner)
+        set_frozen(self, readings=MappingProxyType(dict(self.readings)))
+        if not (self.scale > 0.0).all():
+            raise ValueError("every scale must be positive")
+        if len(positions) and not 0 <= positions.min() <= positions.max() < self.n_columns_in:
+            raise ValueError(f"a column has a position beyond the {self.n_columns_in}")
+        if self.names is not None and len(self.names) != self.n_columns_in:
+            raise ValueError(
+                f"there are {len(self.names)} names of {self.n_columns_in} columns"
+            )
+
+    @classmethod
+    def plain(cls, width: int, names: Sequence[str] | None = None, **more: Any) -> "Columns":
+        """Return columns of plain numbers."""
+        given = None if names is None else tuple(map(str, names))
+        fills = more.pop("fills", np.zeros(width))
+        return cls(width, np.arange(width), fills, given, **more)
+
+    def __repr__(self) -> str:
+        return f"Columns(n_columns={len(self)}, n_features={self.n_features})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Columns.unpack, self.pack()
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, place: int) -> Column:
+        """Return a column by its place among those used."""
+        reading, position = self.readings.get(place), int(self.positions[place])
+        name = f"x{position}" if self.names is None else self.names[position]
+        begin, end = np.searchsorted(self.owner, [place, place + 1])
+        fill, missing = tuple(self.fills[begin:end].tolist()), float(self.missing[place])
+        if reading is None:
+            kind = "boolean" if self.is_boolean[begin] else "number"
+            return Column(name, position, kind, fill, missing=missing)
+        if len(reading.categories) == 2:
+            fill = (1.0 - fill[0], fill[0])
+        return Column(name, position, reading.kind, fill, reading.categories, missing)
+
+    def __iter__(self) -> Iterator[Column]:
+        return (self[place] for place in range(len(self)))
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.owner)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name of each feature."""
+        if self.readings:
+            return tuple(name for column in self for name in column.feature_names)
+        if self.names is None:
+            return tuple(f"x{position}" for position in self.positions.tolist())
+        return tuple(self.names[position] for position in self.positions.tolist())
+
+    def feature_name(self, feature: int) -> str:
+        """Return the name of one feature."""
+        place = int(self.owner[feature])
+        return self[place].feature_names[feature - int(np.searchsorted(self.owner, place))]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the features are all columns of the table, as they are."""
+        return (
+            not self.readings
+            and not self.unit_length
+            and len(self) == self.n_columns_in
+            and bool((self.positions == np.arange(len(self))).all())
+        )
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether a fit sees other numbers than the table has."""
+        return bool(self.shift.any() or (self.scale != 1.0).any())
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether features are sparse: most are of categories."""
+        return self.n_features > MIN_FEATURES_PER_SPARSE_COLUMN * len(self)
+
+    @property
+    def fill(self) -> Array | None:
+        """The values that impute missing ones, None where these are refused."""
+        return self.fills if self.imputes else None
+
+    @property
+    def _gap(self) -> float:
+        """What stands in columns that are absent and not needed."""
+        return np.nan if self.imputes else 0.0
+
+    def rename(self, names: Sequence[str]) -> "Columns":
+        """Return the same columns with other names, one for each that is used."""
+        every = [f"x{at}" for at in range(self.n_columns_in)]
+        every = every if self.names is None else [*self.names]
+        for position, name in zip(self.positions.tolist(), names, strict=True):
+            every[position] = str(name)
+        return replace(self, names=tuple(every))
+
+    def equalize(self) -> "Columns":
+        """Return the same with categorical columns that weigh as much as numbers.
+
+        A category of k values has variance k - 1, which is divided out. Otherwise the column
+        with the most categories would dominate the distances.
+        """
+        if not self.is_scaled:
+            return self
+        n_categories = np.ones(len(self))
+        for place, reading in self.readings.items():
+            n_categories[place] = max(len(reading.categories) - 1, 1)
+        return replace(self, scale=self.scale * np.sqrt(n_categories[self.owner]))
+
+    # Rows
+
+    def match(
+        self,
+        names: Sequence[str] | None,
+        width: int,
+        needed: NDArray[np.bool_] | None = None,
+    ) -> Match:
+        """Return where the columns stand in a table: by name, or where they stood.
+
+        Of those that are not needed, any may be absent, and of the others all but one. Raises
+        InputError for an array of another width, and where no needed column is there.
+        """
+        if names is None or self.names is None:
+            if width != self.n_columns_in:
+                raise InputError(
+                    f"X has {width} features, but Taxonomy is expecting {self.n_columns_in} "
+                    "features as input"
+                )
+            return Match(self.positions)
+        if self.names == tuple(names):
+            return Match(self.positions)
+        position_of = {name: position for position, name in enumerate(names)}
+        own = [self.names[position] for position in self.positions.tolist()]
+        found = np.array([position_of.get(name, -1) for name in own], dtype=np.intp)
+        is_needed = np.ones(len(own), dtype=bool) if needed is None else needed
+        absent = [own[place] for place in np.flatnonzero(is_needed & (found < 0)).tolist()]
+        absent = [*dict.fromkeys(absent)]
+        if absent and not (self.imputes and (found[is_needed] >= 0).any()):
+            listing = some([repr(name) for name in absent], 5)
+            raise InputError(f"X lacks columns that the tree was grown on: {listing}")
+        return Match(found, tuple(absent))
+
+    def read(self, X: Any, dtype: Any = np.float64, match: Match | None = None) -> FeatureRows:
+        """Return the rows of a table as features in the user's units.
+
+        Cells of plain numbers are not looked at, and may hold NaN.
+        """
+        table = as_table(X)
+        if match is None:
+            match = self.match(column_names(table), table.shape[1])
+        unseen: Counter[tuple[str, str]] = Counter()
+        cells = self._parse(table, match, dtype, unseen)
+        rows = FeatureRows(cells, None) if isinstance(cells, list) else FeatureRows(cells)
+        if isinstance(cells, list):
+            rows = self._join(cells, table.shape[0], dtype, scaled=False)
+        if self.unit_length:
+            data = self.impute(rows)
+            to_unit_length(data.data)
+            rows = data
+        return rows._replace(unseen=unseen)
+
+    def impute(self, rows: FeatureRows) -> FeatureRows:
+        """Return rows without NaN, and where values were missing; the given stay as they are.
+
+        Raises InputError for infinities.
+        """
+        cells = rows.data if isinstance(rows.data, np.ndarray) else rows.data.data
+        if rows.missing is not None or (not self.unit_length and all_finite(cells)):
+            return rows
+        filled = impute(rows.data.copy(), self.fills)
+        return filled._replace(unseen=rows.unseen)
+
+    def encode(self, X: Any, match: Match | None = None) -> FeatureRows:
+        """Return the rows of a table as a fit sees them: imputed, and scaled."""
+        table = as_table(X)
+        if match is None:
+            match = self.match(column_names(table), table.shape[1])
+        kept = float_type(table)
+        cells = self._parse(table, match, kept, Counter())
+        return self.scale_cells(cells, table.shape[0], kept)
+
+    def scale_cells(self, cells: Parsed, n_rows: int, dtype: Any) -> FeatureRows:
+        """Return parsed cells as a fit sees them: imputed, and scaled."""
+        # Scaled features of many columns lose nothing in half of the memory.
+        dtype = np.float32 if self.is_sparse else dtype
+        if isinstance(cells, list) and not self.unit_length:
+            return self._join(cells, n_rows, dtype, scaled=True)
+        if isinstance(cells, list):
+            rows = self._join(cells, n_rows, dtype, scaled=False)
+        elif isinstance(cells, np.ndarray):
+            rows = impute(np.array(cells, dtype=dtype, order="C"), self.fills)
+        else:
+            rows = impute(cells.astype(dtype), self.fills)
+        if self.unit_length:
+            to_unit_length(rows.data)
+        if self.is_scaled:
+            self._scale(rows.data)
+        return rows
+
+    def join(self, cells: Parsed, n_rows: int, dtype: Any) -> FeatureRows:
+        """Return parsed cells as features in the user's units, imputed."""
+        if isinstance(cells, list):
+            rows = self._join(cells, n_rows, dtype, scaled=False)
+        else:
+            rows = self.impute(FeatureRows(_as_float(cells, np.dtype(dtype))))
+        if self.unit_length:
+            to_unit_length(rows.data)
+        return rows
+
+    def _parse(
+        self, table: Any, match: Match, dtype: Any, unseen: Counter[tuple[str, str]]
+    ) -> Parsed:
+        """Return the cells as a matrix of floats if all are plain numbers, else by column."""
+        positions = match.positions
+        if sparse.issparse(table):
+            return self._select_sparse(table, positions, dtype)
+        if not self.readings:
+            matrix = _select_matrix(table, positions, self._gap)
+            if matrix is not None:
+                data = _as_float(matrix, np.dtype(dtype))
+                return np.ascontiguousarray(data)
+        present = positions[positions >= 0]
+        columns = iterate_columns(table, present)
+        cells: list[NDArray[Any]] = []
+        for place, position in enumerate(positions.tolist()):
+            if position >= 0:
+                cells.append(self._read_cells(place, next(columns), unseen))
+            else:
+                reading = self.readings.get(place)
+                gap = -1 if reading is not None and reading.n_features > 1 else self._gap
+                cells.append(np.full(table.shape[0], gap))
+        return cells
+
+    def _select_sparse(self, table: Any, positions: IndexArray, dtype: Any) -> Any:
+        check_structure(table)
+        if any(reading.categories for reading in self.readings.values()):
+            raise InputError("X is a sparse matrix, and the table had categories: give a frame")
+        matrix = table.tocsr()
+        check_structure(matrix)  # what other formats were made into
+        data = _as_float(matrix, np.dtype(dtype))
+        if not data.has_canonical_format:
+            data = data.copy() if data is table else data  # the user's stays as it is
+            data.sum_duplicates()
+        if np.array_equal(positions, np.arange(data.shape[1])):
+            return data
+        if (positions >= 0).all():
+            return data[:, positions]
+        n_rows, absent = data.shape[0], positions < 0
+        parts = [data[:, positions[~absent]], np.full((n_rows, int(absent.sum())), self._gap)]
+        order = np.argsort(np.concatenate([np.flatnonzero(~absent), np.flatnonzero(absent)]))
+        return sparse.hstack(parts, "csr", dtype=data.dtype)[:, order]
+
+    def _join(
+        self, cells: Sequence[NDArray[Any]], n_rows: int, dtype: Any, *, scaled: bool
+    ) -> FeatureRows:
+        """Build features column by column; scaled in double, before digits are lost."""
+        missing = np.zeros((n_rows, len(self)), dtype=bool, order="F")
+        data = np.empty((n_rows, 0 if self.is_sparse else self.n_features), dtype)
+        blocks: list[Any] = []
+        begins = np.searchsorted(self.owner, np.arange(len(self) + 1)).tolist()
+        for place, values in enumerate(cells):
+            features = slice(begins[place], begins[place + 1])
+            fills, shift, scale = (a[features] for a in (self.fills, self.shift, self.scale))
+            if not scaled:
+                shift, scale = np.zeros(len(fills)), np.ones(len(fills))
+            block: Any
+            if features.stop - features.start == 1:
+                missing[:, place] = np.isnan(values)
+                known = np.where(missing[:, place], values.dtype.type(fills[0]), values)
+                block = (known[:, None] - shift) / scale
+            else:
+                codes = values.astype(np.intp)
+                missing[:, place] = codes < 0
+                lines = (np.vstack([np.eye(len(fills)), fills]) - shift) / scale
+                block = (sparse.csr_array(lines) if self.is_sparse else lines)[codes]
+            if self.is_sparse:
+                blocks.append(sparse.csr_array(block, dtype=dtype))
+            else:
+                data[:, features] = block
+        joined = sparse.hstack(blocks, "csr") if self.is_sparse else data
+        return FeatureRows(joined, missing if missing.any() else None)
+
+    def _read_cells(
+        self, place: int, cells: Cells, unseen: Counter[tuple[str, str]]
+    ) -> NDArray[Any]:
+        """Return the cells of a column: floats, or the codes of more than two categories."""
+        reading, name = self.readings.get(place), self[place].name
+        if reading is None:
+            return as_numbers(cells, name)
+        if reading.kind in DATE_PARTS:
+            parts = date_parts(as_days(cells, name))
+            if reading.kind != "weekday":
+                return parts[reading.kind]
+            factor = Factor(parts["weekday"], list(WEEKDAYS))
+        else:
+            factor = as_factor(cells)
+        return encode_factor(reading, factor, name, unseen)
+
+    def _scale(self, data: Any) -> None:
+        """Subtract and divide, in place; only the stored entries of a sparse matrix."""
+        shift, scale = self.shift.astype(data.dtype), self.scale.astype(data.dtype)
+        if not sparse.issparse(data):
+            data -= shift
+            data /= scale
+            return
+        matrix: Any = data
+        matrix.data -= shift[matrix.indices]
+        matrix.data /= scale[matrix.indices]
+
+    # Files
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all of it as values for JSON and as arrays."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
+        values["readings"] = {str(at): asdict(one) for at, one in self.readings.items()}
+        return values, {name: getattr(self, name) for name in ARRAYS}
+
+    @classmethod
+    def unpack(cls, values: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Columns":
+        """Return the columns that :meth:`pack` took apart, or raise ValueError."""
+        n_columns = len(arrays["positions"])
+        readings = {int(at): _make_reading(one) for at, one in values["readings"].items()}
+        if any(not 0 <= place < n_columns for place in readings):
+            raise ValueError(f"a reading is of none of {n_columns} columns")
+        names = values["names"]
+        return cls(
+            int(values["n_columns_in"]),
+            names=None if names is None else tuple(map(str, names)),
+            readings=readings,
+            unit_length=bool(values["unit_length"]),
+            imputes=bool(values["imputes"]),
+            dropped=tuple((str(name), str(why)) for name, why in values["dropped"]),
+            notes=tuple(map(str, values["notes"])),
+            **{name: arrays[name] for name in ARRAYS},
+        )
+
+
+ARRAYS = ("positions", "fills", "missing", "is_boolean", "shift", "scale")
+_PLAIN = ("n_columns_in", "names", "unit_length", "imputes", "dropped", "notes")
+
+
+def _make_reading(values: dict[str, Any]) -> Reading:
+    """Return a reading from values of JSON, or raise ValueError."""
+    categories, rare = (tuple(map(str, values[name])) for name in ("categories", "rare"))
+    reading = Reading(str(values["kind"]), categories, rare)
+    is_right = (
+        reading.kind in KINDS[1:]
+        and bool(categories) == (reading.kind in ("category", "weekday"))
+        and len({*categories}) == len(categories)
+    )
+    if not is_right:
+        raise ValueError(f"{reading} is not how a column is read")
+    return reading
+
+
+def _select_matrix(table: Any, positions: IndexArray, gap: float) -> NDArray[Any] | None:
+    """Return columns of a table as a matrix; None unless all are plain numbers."""
+    is_frame, has_gaps = isinstance(table, nw.DataFrame), bool((positions < 0).any())
+    is_whole = np.array_equal(positions, np.arange(table.shape[1]))
+    if is_frame and not is_whole:
+        columns = table.columns
+        names = [columns[position] for position in positions.tolist() if position >= 0]
+        if len({*names}) < len(names):
+            return None
+        table = table.select(names)
+    matrix = as_matrix(table)
+    if not is_plain(matrix):
+        return None
+    if not is_frame and not is_whole:
+        matrix = matrix[:, positions[positions >= 0]]
+    if not has_gaps:
+        found: NDArray[Any] = matrix
+        return found
+    whole = np.full((matrix.shape[0], len(positions)), gap, np.result_type(matrix, "f4"))
+    whole[:, positions >= 0] = matrix
+    return whole
+
+
+def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
+    """Cast integers to float64, floats to the given dtype; text and the like are refused."""
+    if data.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # an overflow is infinite and refused for it
+            return data.astype(dtype, copy=False)
+    if data.dtype.kind not in "biu":
+        raise InputError(f"must hold numbers, got {data.dtype}", "X")
+    return data.astype(np.float64)
+
+
+def encode_factor(
+    reading: Reading, factor: Factor, name: str, unseen: Counter[tuple[str, str]] | None = None
+) -> NDArray[Any]:
+    """Return the codes of a factor's values among the categories; of two, floats with NaN.
+
+    Values that the fit did not see are counted.
+    """
+    code_of = {text: code for code, text in enumerate(reading.categories)}
+    texts = [text_of(value) for value in factor.values]
+    known = [code_of.get(text, -1) for text in texts]
+    codes = np.array([*known, -1], dtype=np.int64)[factor.codes]
+    if unseen is not None:
+        pairs = enumerate(zip(factor.values, texts, strict=True))
+        new = [
+            at
+            for at, (value, text) in pairs
+            if known[at] < 0 and not is_missing(value) and text not in reading.rare
+        ]
+        if new:
+            totals = np.bincount(factor.codes[factor.codes >= 0], minlength=len(texts))
+            unseen.update({(name, texts[at]): int(totals[at]) for at in new if totals[at]})
+    if reading.n_features > 1:
+        return codes
+    return np.array([*(0.0, 1.0)[-len(reading.categories) :], np.nan])[codes]
+
+
+def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
+    """Return year and month, NaN if missing, and the weekday from Monday, 0; -1 if missing."""
+    is_missing = np.isnat(days)
+    filled = np.where(is_missing, np.datetime64(0, "D"), days)
+    years = filled.astype("datetime64[Y]").astype(np.int64)
+    months = filled.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
+    return {
+        "year": np.where(is_missing, np.nan, years + 1970.0),
+        "month": np.where(is_missing, np.nan, months.astype(np.float64)),
+        "weekday": np.where(is_missing, -1, (filled.astype(np.int64) + 3) % 7),
+    }
+
+
+def find_booleans(rows: Rows) -> NDArray[np.bool_]:
+    """Return which features hold 0 and 1 only, but for rounding."""
+    return np.asarray((np.abs(rows.few_values() - [0.0, 1.0]) < 1e-5).all(axis=1))
+
+
+def find_empty_rows(missing: Any) -> NDArray[np.bool_] | None:
+    """Return which rows have missing values only; None if there are none."""
+    if missing is None or sparse.issparse(missing):
+        return None
+    is_empty: NDArray[np.bool_] = missing.all(axis=1)
+    return is_empty if is_empty.any() else None
+
+
+def impute(data: Any, fills: Array) -> FeatureRows:
+    """Impute missing values of an array or a CSR matrix, in place; return where they were.
+
+    Raises InputError for infinities.
+    """
+    fills = fills.astype(data.dtype)
+    if sparse.issparse(data):
+        matrix: Any = data
+        _refuse_infinity(matrix.data)
+        is_missing = np.isnan(matrix.data)
+        if not is_missing.any():
+            return FeatureRows(matrix, None)
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_missing]
+        cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_missing])
+        matrix.data[is_missing] = fills[matrix.indices[is_missing]]
+        return FeatureRows(matrix, sparse.csc_array(cells, shape=matrix.shape))
+    missing = None
+    step = max(CELLS_AT_ONCE // max(data.shape[1], 1), 1)
+    for first in range(0, len(data), step):
+        block = data[first : first + step]
+        with np.errstate(all="ignore"):
+            if np.isfinite(block.sum()):
+                continue
+        _refuse_infinity(block)
+        rows, columns = np.nonzero(np.isnan(block))
+        block[rows, columns] = fills[columns]
+        if missing is None:
+            missing = np.zeros(data.shape, dtype=bool, order="F")
+        missing[rows + first, columns] = True
+    return FeatureRows(data, missing)
+
+
+def _refuse_infinity(values: Array) -> None:
+    if np.isinf(values).any():
+        raise InputError("X holds infinity, or a value too large for its type")
+
+
+def to_unit_length(data: Any) -> None:
+    """Divide each row by its length, in place; rows of zeros stay."""
+    if sparse.issparse(data):
+        matrix: Any = data
+        counts = np.diff(matrix.indptr)
+        squares = np.square(matrix.data, dtype=np.float64)
+        owners = np.repeat(np.arange(len(counts)), counts)
+        lengths = np.sqrt(np.bincount(owners, squares, minlength=len(counts)))
+        lengths[lengths == 0.0] = 1.0
+        matrix.data /= lengths[owners].astype(matrix.dtype)
+        return
+    lengths = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
+    lengths[lengths == 0.0] = 1.0
+    data /= lengths[:, None].astype(data.dtype)

@@ -1,0 +1,211 @@
+"""Rows of a user's table meet a taxonomy: the only way from any source to leaves."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from taxarbor._errors import InputTypeError, TableWarning, counted, some, warn_caller
+from taxarbor._types import IndexArray, TableLike
+from taxarbor.rows._rows import all_finite
+from taxarbor.sources import Source, open_source
+from taxarbor.tables.columns import Columns, FeatureRows, Match, find_empty_rows
+from taxarbor.tree import Tree
+from taxarbor.tree._edit_tree import drop_rows
+from taxarbor.tree._route_rows import place_rows, refuse_values
+
+if TYPE_CHECKING:
+    from taxarbor.taxonomy._noise import NoiseModel, OutlierScorer
+    from taxarbor.taxonomy._taxonomy import Taxonomy
+
+MAX_NAMED = 5
+"""Columns, and values, that a warning names."""
+
+Work: TypeAlias = Callable[..., NDArray[Any]]
+"""A function of a taxonomy and feature rows: an array with one entry, or line, for each row."""
+
+
+def apply(
+    taxonomy: "Taxonomy",
+    X: TableLike,
+    work: Work,
+    dtype: DTypeLike = np.intp,
+    n_columns: int | None = None,
+    *,
+    n_threads: int = 1,
+) -> Any:
+    """Return the result of some work for each row of any source; of Dask, a lazy array."""
+    source, match = open_rows(taxonomy, X)
+    counts = replace(taxonomy, tree=drop_rows(taxonomy.tree), stability=None)
+    call = _Block(work, counts, match, n_threads)
+    if source.is_lazy:
+        return source.apply(call.run, dtype, n_columns, n_threads=n_threads)
+    (result,), unseen = source.route(call, (dtype,), n_threads=n_threads)
+    warn_of_unseen(unseen)
+    return result
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """The work for a block of rows, and how to read it; it can be pickled."""
+
+    work: Work
+    taxonomy: "Taxonomy"
+    match: Match
+    n_threads: int
+
+    def run(self, table: Any) -> NDArray[Any]:
+        rows = self.taxonomy.columns.read(table, self.taxonomy.dtype, self.match)
+        return self.work(self.taxonomy, rows, n_threads=self.n_threads)
+
+    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any], Counter[tuple[str, str]]]:
+        read = self.taxonomy.columns.read(table, self.taxonomy.dtype, self.match)
+        found = self.work(self.taxonomy, read, n_threads=self.n_threads)
+        return (found,), Counter(read.unseen)
+
+
+def open_rows(
+    taxonomy: "Taxonomy", X: TableLike, *, of_rules: bool = True
+) -> tuple[Source, Match]:
+    """Return rows as a source, and where the columns of a taxonomy stand in it.
+
+    Only the columns that rules and noise read are needed, or all if not ``of_rules``. One that
+    is needed and absent has missing values, and a warning says so.
+    """
+    source, columns = open_source(X), taxonomy.columns
+    needed = np.ones(len(columns), dtype=bool)
+    if of_rules and taxonomy.noise_model is None:
+        needed = find_used_columns(taxonomy.tree, columns)
+    match = columns.match(source.names, source.n_columns, needed)
+    if match.absent:
+        listing = some([repr(name) for name in match.absent], MAX_NAMED)
+        warn_caller(f"X lacks {listing}: its values count as missing", TableWarning)
+    if source.names is not None and columns.names is not None:
+        places = np.flatnonzero(needed & (match.positions >= 0))
+        wanted = [source.names[match.positions[place]] for place in places.tolist()]
+        source = source.keep({*wanted})
+        match = columns.match(source.names, source.n_columns, needed)
+    return source, match
+
+
+def find_used_columns(tree: Tree, columns: Columns) -> NDArray[np.bool_]:
+    """Return which columns the rules of a tree read."""
+    is_used = np.zeros(len(columns), dtype=bool)
+    for rule in tree.rules:
+        if rule is not None:
+            is_used[columns.owner[rule.features]] = True
+    return is_used
+
+
+def warn_of_unseen(unseen: Counter[tuple[str, str]] | None) -> None:
+    """Warn of values that the fit did not see, which count as missing."""
+    if not unseen:
+        return
+    listed = [
+        f"{name} = {value!r} ({counted(n_rows, 'row')})"
+        for (name, value), n_rows in unseen.most_common()
+    ]
+    problem = "X holds values that the fit did not see, which count as missing"
+    warn_caller(f"{problem}: {some(listed, MAX_NAMED)}", TableWarning)
+
+
+def load_rows(X: TableLike) -> TableLike:
+    """Return rows in memory, or raise InputTypeError for those of Dask; files are read."""
+    source = open_source(X)
+    if source.is_lazy:
+        kind = type(X).__name__
+        problem = f"must be rows in memory or in a file, got a {kind} of Dask"
+        raise InputTypeError(f"{problem}: compute a sample, and attach it to the model", "X")
+    return source
+
+
+def read_rows(taxonomy: "Taxonomy", X: TableLike) -> FeatureRows:
+    """Return all rows of a table as imputed features, with the missing cells."""
+    source, match = open_rows(taxonomy, X, of_rules=False)
+    table = source.sample(source.n_rows, 0).table
+    return impute(taxonomy, taxonomy.columns.read(table, taxonomy.dtype, match))
+
+
+def impute(taxonomy: "Taxonomy", rows: FeatureRows) -> FeatureRows:
+    """Return rows without NaN, and where values were missing, or raise InputError."""
+    columns, data = taxonomy.columns, rows.data
+    cells = data if isinstance(data, np.ndarray) else data.data
+    if not (rows.missing is not None or all_finite(cells)):
+        refuse_values(data, columns.feature_name, allow_nan=columns.imputes)
+    return columns.impute(rows)
+
+
+def route(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> IndexArray:
+    """Return the leaves of rows, -1 for noise; see :meth:`Taxonomy.predict`."""
+    labels = send(taxonomy, rows, n_threads=n_threads)
+    model = taxonomy.noise_model
+    return (
+        labels
+        if model is None
+        else mark_noise(model, taxonomy.columns, rows, labels, n_threads)
+    )
+
+
+def send(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> IndexArray:
+    """Return the leaves of all rows, of noise as well."""
+    columns = taxonomy.columns
+    labels = place_rows(
+        taxonomy.tree, rows.data, columns.fill, name=columns.feature_name, n_threads=n_threads
+    )
+    return labels.astype(np.intp)
+
+
+def mark_noise(
+    model: "NoiseModel",
+    columns: Columns,
+    rows: FeatureRows,
+    labels: IndexArray,
+    n_threads: int = 1,
+) -> IndexArray:
+    """Return the leaves of rows with -1 for noise; rows without any value are none."""
+    if not len(labels):
+        return labels
+    data = rows.data
+    is_noise = model.find_noise(data, columns.fill, n_threads=n_threads)
+    empty = find_empty_rows(rows.missing)
+    if empty is None and isinstance(data, np.ndarray):
+        empty = np.zeros(len(labels), dtype=bool)
+        empty[is_noise] = np.isnan(data[is_noise]).all(axis=1)
+    return np.where(is_noise if empty is None else is_noise & ~empty, -1, labels)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteBlock:
+    """Sends the rows of a block to the leaves of a tree, and scores them.
+
+    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and
+    outlier scores; and the rows of each leaf, noise first, by number and by weight.
+    """
+
+    taxonomy: "Taxonomy"
+    match: Match
+    scorer: "OutlierScorer"
+    weights: NDArray[np.int64] | None
+    n_threads: int
+
+    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
+        taxonomy = self.taxonomy
+        return self.route(taxonomy.columns.read(table, taxonomy.dtype, self.match), rows)
+
+    def route(
+        self, read: FeatureRows, rows: slice
+    ) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
+        """Return the same for rows that were read."""
+        size, fill = self.taxonomy.tree.n_leaves + 1, self.taxonomy.columns.fill
+        labels = route(self.taxonomy, read, n_threads=self.n_threads)
+        scores = self.scorer.score_rows(read.data, fill, labels, n_threads=self.n_threads)
+        sizes = np.zeros((2, size), dtype=np.int64)
+        sizes[0] = np.bincount(labels + 1, minlength=size)
+        if self.weights is not None:
+            np.add.at(sizes[1], labels + 1, self.weights[rows])
+        return (labels, scores), sizes
