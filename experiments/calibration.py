@@ -22,6 +22,7 @@ from experiments.run import commit, machine
 from experiments.tables import mean_of, percent, table
 from taxarbor import HMMC, Taxarbor, make_planted_tree
 from taxarbor.taxonomy._probabilities import calibrate, find_staying
+from taxarbor.taxonomy.new_rows import read_rows
 
 MODELS = {
     "Taxarbor": Taxarbor(),

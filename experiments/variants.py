@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from taxarbor import Taxarbor, Taxonomy
 from taxarbor._fit_context import Run, one_blas_thread
+from taxarbor._parameters import check_balance
 from taxarbor._types import IndexArray
 from taxarbor.clusters import (
     _coordinates,
@@ -30,7 +31,6 @@ from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
 from taxarbor.split import Refusal, _gap_splitter
 from taxarbor.split._gap_splitter import GapSplitter, Plane
-from taxarbor.tables._validation import check_balance
 
 Criterion = Literal["gap", "scatter", "objective", "variance", "size"]
 CRITERIA: tuple[Criterion, ...] = ("gap", "scatter", "objective", "variance", "size")

@@ -6,9 +6,9 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
+from taxarbor.taxonomy._new_rows import add_means
 
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._new_rows import add_means
 from taxarbor.tree import LinearRule, TreeBuilder
 
 

@@ -1,6 +1,5 @@
 """Which features the splits of each level use."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,25 +38,21 @@ class FeatureLevels:
 
 def measure_levels(taxonomy: Taxonomy) -> FeatureLevels:
     """Return which features are used where; InputError without rules that use any."""
-    tree, encoding = taxonomy.tree, taxonomy.encoding
+    tree, columns = taxonomy.tree, taxonomy.columns
     rules = [(node, rule) for node, rule in enumerate(tree.rules) if rule is not None]
     if not rules:
         raise InputError("the tree has no rules, so its splits use no features")
-    owner = np.arange(rules[0][1].weights.shape[1]) if encoding is None else encoding.owner
-    matrix = np.zeros((owner[-1] + 1, tree.height))
+    matrix = np.zeros((len(columns), tree.height))
     for node, rule in rules:
-        parts = np.bincount(owner, _measure_parts(taxonomy, node, rule))
+        parts = np.bincount(columns.owner, _measure_parts(taxonomy, node, rule))
         matrix[:, tree.depth[node]] += tree.sizes[node] * parts
     totals = matrix.sum(axis=0)
     if not totals.any():
         raise InputError("the rules of the tree use no features: all their weights are equal")
     matrix /= np.where(totals > 0.0, totals, 1.0)
     order = _order_features(matrix)
-    names: Sequence[str] | None = tree.feature_names
-    if encoding is not None and encoding.n_features > len(encoding.columns):
-        names = [column.label for column in encoding.columns]
-    ordered = tuple(names[j] if names else f"x{j}" for j in order.tolist())
-    return FeatureLevels(order, ordered, matrix[order])
+    names = tuple(columns[place].label for place in order.tolist())
+    return FeatureLevels(order, names, matrix[order])
 
 
 def _measure_parts(taxonomy: Taxonomy, node: int, rule: LinearRule) -> Array:

@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
+from taxarbor.taxonomy._new_rows import add_means
 
 from taxarbor.exchange import to_dot, to_json
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup, resize, round_thresholds
-from taxarbor.taxonomy._new_rows import add_means
 from taxarbor.tree import LinearRule, TreeBuilder
 from taxarbor.tree._rule import unscale_rule
 from tests.tree.conftest import frontier

@@ -203,8 +203,9 @@ def route_source(
     taxonomy: Taxonomy,
     scorer: OutlierScorer,
     weights: Array | None,
-    n_threads: int,
+    *,
     read: FeatureRows | None,
+    n_threads: int,
 ) -> tuple[Taxonomy, Any, Any]:
     """Route every row of a source; return the taxonomy with them, labels and outlier scores.
 

@@ -260,8 +260,8 @@ class Taxarbor(TaxonomyEstimator):
                 taxonomy,
                 scorer,
                 kept.weigh_rows(weights, source.n_rows),
-                run.width,
-                features.rows if is_whole else None,
+                n_threads=run.width,
+                read=features.rows if is_whole else None,
             )
             fitted = self._copy_fitted(
                 taxonomy, features.seen, labels_=labels, outlier_score_=scores

@@ -149,8 +149,9 @@ def find_columns(
     if not used:
         reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
         raise InputError(f"has no column to use: {reasons}", "X")
-    is_sparse = issparse(table)
-    columns = _make_columns(used, names, len(called), settings, tuple(dropped), is_sparse)
+    columns = _make_columns(
+        used, names, len(called), settings, tuple(dropped), is_sparse=issparse(table)
+    )
     if cells is None:
         cells = [one.cells for one in used]
     elif dropped:
@@ -164,6 +165,7 @@ def _make_columns(
     width: int,
     settings: TableSettings,
     dropped: tuple[tuple[str, str], ...],
+    *,
     is_sparse: bool,
 ) -> Columns:
     """Return columns with their scales and notes."""

@@ -194,6 +194,7 @@ class RouteBlock:
     n_threads: int
 
     def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
+        """Read a block, and route it."""
         taxonomy = self.taxonomy
         return self.route(taxonomy.columns.read(table, taxonomy.dtype, self.match), rows)
 
