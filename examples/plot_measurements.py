@@ -34,7 +34,7 @@ table.head().round(2)
 
 model = Taxarbor(n_clusters=3, encoder=TableEncoder(), random_state=0).fit(table)
 taxonomy, tree = model.taxonomy_, model.taxonomy_.tree
-print(*taxonomy.encoding.notes, sep="\n")
+print(*taxonomy.columns.notes, sep="\n")
 
 # %%
 # Columns are standardized, as otherwise proline alone would decide; the taxonomy is in the
@@ -48,13 +48,13 @@ print(taxonomy)
 # The means of the clusters, in the units of the table:
 
 names = [f"c{label}" for label in range(tree.n_leaves)]
-means = pd.DataFrame(taxonomy.means[tree.leaves].T, tree.feature_names, names)
+means = pd.DataFrame(taxonomy.means[tree.leaves].T, taxonomy.feature_names, names)
 means.assign(all=taxonomy.means[0]).round(2)
 
 # %%
 # ``missing`` has the share of missing values by node and column:
 
-columns = [column.name for column in taxonomy.encoding.columns]
+columns = [column.name for column in taxonomy.columns]
 pd.DataFrame(taxonomy.missing[tree.leaves].T, columns, names).map("{:.0%}".format)
 
 # %%

@@ -36,7 +36,7 @@ patients.head()
 
 model = Taxarbor(n_clusters=6, encoder=TableEncoder(), random_state=0).fit(patients)
 taxonomy, tree = model.taxonomy_, model.taxonomy_.tree
-print(*taxonomy.encoding.notes, sep="\n")
+print(*taxonomy.columns.notes, sep="\n")
 print(taxonomy)
 
 # %%
@@ -48,7 +48,7 @@ ax = plot_tree(taxonomy)
 # Each category is a feature, 1 or 0, so its mean is the share of the patients who have it.
 
 names = [f"c{label}" for label in range(tree.n_leaves)]
-means = pd.DataFrame(taxonomy.means[tree.leaves].T, tree.feature_names, names)
+means = pd.DataFrame(taxonomy.means[tree.leaves].T, taxonomy.feature_names, names)
 means.assign(all=taxonomy.means[0]).round(2)
 
 # %%

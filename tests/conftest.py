@@ -6,9 +6,10 @@ import signal
 import numpy as np
 import pandas as pd
 import pytest
-from taxarbor.taxonomy._new_rows import add_means
 
+from taxarbor.tables.columns import Columns, FeatureRows
 from taxarbor.taxonomy import Taxonomy
+from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import LinearRule, TreeBuilder
 
 
@@ -58,9 +59,15 @@ def four_clusters():
     builder.add_split(1, np.arange(10) // 5)
     builder.add_split(2, np.arange(10) // 5)
     centers = np.array([X[first : first + 5].mean(axis=0) for first in range(0, 20, 5)])
-    builder.explain(0, LinearRule.nearest(centers))
-    tree = builder.freeze(feature_names=["a", "b"])
-    return add_means(Taxonomy(tree), X, tree.labels), X
+    builder.set_rule(0, LinearRule.nearest(centers))
+    return describe_tree(builder.freeze(), X, ["a", "b"]), X
+
+
+def describe_tree(tree, X, names=None):
+    """Return a tree of the rows of an array as a taxonomy with their statistics."""
+    columns = Columns.plain(X.shape[1], names)
+    statistics = describe_rows(tree, columns, FeatureRows(X), tree.labels, None)
+    return Taxonomy(tree, columns, statistics)
 
 
 @pytest.fixture(scope="session")

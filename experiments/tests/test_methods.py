@@ -223,7 +223,7 @@ def test_inner_nodes_without_a_rule_add_no_features():
     builder = TreeBuilder(4)
     builder.add_split(0, [0, 0, 1, 1])
     builder.add_split(1, [0, 1])
-    builder.explain(0, LinearRule.nearest(np.eye(3)))
+    builder.set_rule(0, LinearRule.nearest(np.eye(3)))
     measures = summarise_tree(Taxonomy(builder.freeze()))
     assert measures["n_rules"] == 1.0
     assert measures["path_features"] == measures["mean_features"] == 3.0

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from taxarbor.exchange import (
     to_json,
     to_newick,
 )
-from taxarbor.taxonomy._edit_taxonomy import drop_rows
+from taxarbor.tree._edit_tree import drop_rows
 
 FIRST = "120 rows, 6 clusters"
 CODES = re.compile(r"\x1b\[[\d;]*m")
@@ -155,7 +156,7 @@ def test_fewer_clusters(run, run_json, refuse, taxonomy):
 
 def test_a_model_of_counts(run, run_json, taxonomy, folder):
     """As of rows that were read in blocks."""
-    drop_rows(taxonomy).save(folder / "counts.taxarbor")
+    replace(taxonomy, tree=drop_rows(taxonomy.tree)).save(folder / "counts.taxarbor")
     for name, *options in (
         ("show",),
         ("show", "--json"),

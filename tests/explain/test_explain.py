@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from taxarbor import TableEncoder, Taxarbor, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.explain import Explanation, explain
-from taxarbor.taxonomy._edit_taxonomy import drop_rows
 from tests.explain.conftest import describe, steps_of_row
 
 

@@ -64,7 +64,7 @@ def known():
     W = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -2.0]])
     builder.add_split(0, [0, 1, 2, 1] * 3, LinearRule(W, np.zeros(2)))
     builder.add_split(2, [0, 1, 0, 1, 0, 1], LinearRule(W[1:], np.zeros(2)))
-    return Taxonomy(builder.freeze(feature_names=["a", "$b$"]))
+    return Taxonomy(builder.freeze()).rename_features(["a", "$b$"])
 
 
 @pytest.fixture(scope="session")
@@ -107,4 +107,4 @@ def hostile():
     W = np.arange(2.0 * n).reshape(2, n) ** 2
     builder.add_split(0, [0, 1] * n, LinearRule(W, np.zeros(n)))
     builder.add_split(1, [0, 1] * (n // 2), LinearRule(W[:, ::-1], np.zeros(n)))
-    return Taxonomy(builder.freeze(feature_names=HOSTILE)), HOSTILE * 2
+    return Taxonomy(builder.freeze()).rename_features(HOSTILE), HOSTILE * 2

@@ -560,8 +560,8 @@ def test_1000_clusters_are_fluid(visit, planted):
 def test_a_table_is_told_with_its_gaps_and_how_it_was_read(visit, table_page):
     path, taxonomy = table_page
     page = visit(path)
-    panel, columns = page.locator("#panel"), taxonomy.encoding.columns
-    n_dropped, leaves = len(taxonomy.encoding.dropped), taxonomy.tree.leaves
+    panel, columns = page.locator("#panel"), taxonomy.columns
+    n_dropped, leaves = len(columns.dropped), taxonomy.tree.leaves
     counts = f"{len(columns)} columns of the table are used, {n_dropped} excluded"
     assert counts in panel.inner_text()
     node = int(leaves[taxonomy.missing[leaves].sum(axis=1).argmax()])
@@ -572,10 +572,10 @@ def test_a_table_is_told_with_its_gaps_and_how_it_was_read(visit, table_page):
     read = page.locator("#measures").inner_text()
     for column in columns:
         assert f"{column.label}" in read
-    for name, why in taxonomy.encoding.dropped:
+    for name, why in columns.dropped:
         assert name in read
         assert why in read
-    for note in taxonomy.encoding.notes:
+    for note in columns.notes:
         assert note[1:] in read
     page.click("#tab-help")
     assert page.locator("#help-table").is_visible()

@@ -199,13 +199,13 @@ def test_names_given_are_shown(animals, tmp_path):
 
 def test_the_page_of_a_table(table_page):
     path, taxonomy = table_page
-    context, encoding = context_of(path), taxonomy.encoding
-    assert (context["n_features"], context["n_noise"]) == (len(encoding.columns), 0)
+    context, columns = context_of(path), taxonomy.columns
+    assert (context["n_features"], context["n_noise"]) == (len(columns), 0)
     table = context["table"]
-    assert [name for name, _, _ in table["columns"]] == [one.label for one in encoding.columns]
+    assert [name for name, _, _ in table["columns"]] == [one.label for one in columns]
     assert {kind.split(":")[0] for _, kind, _ in table["columns"]} >= {"number", "category"}
-    assert table["dropped"] == [list(pair) for pair in encoding.dropped]
-    assert table["notes"] == list(encoding.notes)
+    assert table["dropped"] == [list(pair) for pair in columns.dropped]
+    assert table["notes"] == list(columns.notes)
     shown = [one for node in context["nodes"] for one in node["typical"] + node["borderline"]]
     cells = [cell for one in shown for cell in one["values"]]
     assert "unknown" in cells

@@ -7,13 +7,27 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from taxarbor.rows import as_rows
-from taxarbor.taxonomy import Stability, Taxonomy
-from taxarbor.taxonomy._reasons import find_booleans
+from taxarbor.tables.columns import Columns
+from taxarbor.taxonomy import NodeStatistics, Stability, Taxonomy
 from taxarbor.taxonomy._stability_result import Curve
+from taxarbor.taxonomy.statistics import sum_leaves
+from taxarbor.tree import _edit_tree
 from tests.tree.conftest import builder, make_chain, random_trees, refused, same
 
 __all__ = ["builder", "refused", "same"]
+
+
+def drop_rows(taxonomy):
+    """Return the taxonomy of a tree of counts."""
+    tree = _edit_tree.drop_rows(taxonomy.tree)
+    return dataclasses.replace(taxonomy, tree=tree, stability=None)
+
+
+def set_means(taxonomy, means):
+    """Return the taxonomy with such means of its nodes."""
+    counts = taxonomy.tree.sizes
+    statistics = NodeStatistics(counts, counts[:, None] * np.asarray(means))
+    return dataclasses.replace(taxonomy, statistics=statistics)
 
 
 @st.composite
@@ -46,15 +60,22 @@ def taxonomies(draw, has_rules=st.booleans()):  # noqa: B008
     n_features = draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
     tree = draw(random_trees(has_rules, dtype, n_features))
-    means = None
-    if draw(st.booleans()):  # means, which need not fit together
-        values = st.floats(-1e9, 1e9, allow_nan=False, width=8 * dtype.itemsize)
-        means = draw(hnp.arrays(dtype, (tree.n_nodes, n_features), elements=values))
-    X = draw(hnp.arrays(dtype, (tree.n_rows, n_features), elements=st.integers(-2, 2)))
+    names = st.lists(st.text(max_size=4), min_size=n_features, max_size=n_features)
+    columns = Columns.plain(
+        n_features,
+        draw(st.none() | names),
+        fills=draw(hnp.arrays(float, n_features, elements=st.floats(-1e9, 1e9))),
+        is_boolean=draw(hnp.arrays(bool, n_features)),
+        imputes=draw(st.booleans()),
+    )
+    shape, values = (tree.n_leaves, n_features), st.floats(-1e9, 1e9)
+    gaps = draw(st.none() | hnp.arrays(float, shape, elements=st.floats(0, 1)))
+    sums = draw(st.none() | hnp.arrays(float, shape, elements=values))
+    sizes = tree.sizes[tree.leaves].astype(float)
     return Taxonomy(
         tree,
-        means=means,
-        is_boolean=find_booleans(as_rows(X)) if draw(st.booleans()) else None,
+        columns,
+        None if sums is None else sum_leaves(tree, sizes, sums, gaps),
         temperature=draw(st.none() | st.floats(0.01, 100)),
         stability=draw(st.none() | stabilities(tree)),
         made_by=draw(made_by()),
@@ -76,21 +97,23 @@ def ruled_trees():
 @pytest.fixture
 def known(builder):
     """The known tree."""
-    return Taxonomy(builder.freeze(feature_names=["a", "b"]))
+    return Taxonomy(builder.freeze(), Columns.plain(2, "ab", imputes=False))
 
 
 @pytest.fixture
 def bare(known):
     """The known tree without its rules."""
     rules = (None,) * known.tree.n_nodes
-    return Taxonomy(dataclasses.replace(known.tree, rules=rules))
+    return Taxonomy(dataclasses.replace(known.tree, rules=rules), known.columns)
 
 
 @pytest.fixture
 def with_means(known):
     """The known tree with means."""
-    means = [[0.5, 1.5], [2.0, -1.0], [0.1, 3.0], [-0.5, 0.25], [-0.4, 2.0], [1 / 3, 4.0]]
-    return dataclasses.replace(known, means=means)
+    means = np.array([[2.0, -1.0], [-0.4, 2.0], [1 / 3, 4.0], [-0.5, 0.25]])
+    counts = known.tree.sizes[known.tree.leaves] * 1.0
+    statistics = sum_leaves(known.tree, counts, counts[:, None] * means)
+    return dataclasses.replace(known, statistics=statistics)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """How trees show themselves: text, and sound HTML whatever the names."""
 
-import dataclasses
 import re
 from html import unescape
 
@@ -11,8 +10,10 @@ from sklearn.base import clone
 
 from taxarbor import HMMC, Taxarbor, load_animals
 from taxarbor.exchange import from_labels
+from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.tree import LinearRule, TreeBuilder
+from tests.taxonomy.conftest import set_means
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -31,7 +32,7 @@ def named(names):
     builder = TreeBuilder(2)
     W = np.arange(1.0, 1 + len(names))
     builder.add_split(0, [0, 1], LinearRule(np.stack([W, -W]), np.zeros(len(names))))
-    return Taxonomy(builder.freeze(feature_names=names))
+    return Taxonomy(builder.freeze(), Columns.plain(len(names), names))
 
 
 def test_text(known, bare):
@@ -69,7 +70,7 @@ def test_trees_say_what_came_back(assessed):
 def test_notebooks_show_the_text_and_names_make_no_tag():
     for name in HOSTILE:
         taxonomy = named([name])
-        for one in (taxonomy, dataclasses.replace(taxonomy, means=[[0.0], [1.0], [-1.0]])):
+        for one in (taxonomy, set_means(taxonomy, [[0.0], [1.0], [-1.0]])):
             html = one._repr_html_()
             html.encode("utf-8")
             assert re.findall(r"<[^>]*>", html) == ["<pre>", "</pre>"]

@@ -132,16 +132,23 @@ META = [
     {"info": [{"status": "odd"}] * 6},
     {"info": [{}] * 6},
     {"notes": [1] * 6},
-    {"feature_names": ["a"]},
-    {"feature_names": 7},
+    {"columns": 7},
     {"temperature": "hot"},
+]
+READING = {"kind": "category", "categories": ["u", "v"], "rare": []}
+COLUMNS = [
+    *({"names": names} for names in (["a"], 7)),
+    *({"n_columns_in": width} for width in (1, "many")),
+    *({"readings": {place: READING}} for place in ("2", "-1", "b")),
+    *({"readings": {"0": READING | {"kind": kind}}} for kind in ("odd", "number", "year")),
+    *({"readings": {"0": READING | {"categories": names}}} for names in ([], ["u", "u"])),
 ]
 TEXTS = ["[]", "{", "[" * 100_000, "null"]
 
 
 def forged_arrays(t):
     """Return arrays to put in place of the good ones."""
-    means, single = np.zeros((6, 2)), np.zeros(5, "f4")
+    sums, single = np.zeros((4, 2)), np.zeros(5, "f4")
     return [
         *({"order": x} for x in (t.order[::-1] * 2, t.order.astype(float), t.order[:0])),
         *({"parents": x} for x in (-t.parents, t.parents + 10**9, np.array(3), np.zeros(7))),
@@ -151,7 +158,15 @@ def forged_arrays(t):
         {"weights": np.zeros((5, 2), "float16")},
         *({"centers": x} for x in (np.zeros((3, 2)), np.zeros((0, 2)))),
         *({"offsets": x} for x in (np.zeros(0), np.zeros((5, 1)), np.zeros(5, int), single)),
-        *({"means": x} for x in (means.astype(int), means + np.nan, means[:5], means[0])),
+        *(
+            {"sums": x}
+            for x in (sums + np.nan, sums[:3], sums[0], sums[:, :1], np.full((4, 2), "a"))
+        ),
+        *({"counts": x} for x in (np.zeros(4), np.ones(3), np.ones((4, 1)))),
+        *({"columns_positions": np.array(x)} for x in ([0, 2], [-1, 0], [0])),
+        *({"columns_fills": x} for x in (np.zeros(3), np.full(2, np.nan))),
+        {"columns_is_boolean": np.zeros(3, bool)},
+        {"columns_scale": np.zeros(2)},
         *({"rule_nodes": np.array(x)} for x in ([0, 0], [0, 7], [0], [1, 2])),
         *({"targets": np.array(x)} for x in ([0, 1, 2, 0], [0] * 5)),
     ]
@@ -160,7 +175,8 @@ def forged_arrays(t):
 def test_forged_contents_are_refused(with_means, path):
     good = pack(with_means)
     meta = json.loads(str(good["meta"]))
-    texts = [*TEXTS, *(json.dumps(meta | change) for change in META)]
+    changes = [*META, *({"columns": meta["columns"] | change} for change in COLUMNS)]
+    texts = [*TEXTS, *(json.dumps(meta | change) for change in changes)]
     cases = [{"meta": np.array(text)} for text in texts] + [{"meta": np.zeros(3)}]
     cases = [good | change for change in (*cases, *forged_arrays(with_means.tree))]
     cases.append(good | {"foreign": np.zeros(3)})
@@ -217,13 +233,15 @@ def test_numpy_reads_the_file_without_pickles(with_means, bare, path):
     with_means.save(path)
     with np.load(path, allow_pickle=False) as arrays:
         np.testing.assert_array_equal(arrays["order"], with_means.tree.order)
-        np.testing.assert_array_equal(arrays["means"], with_means.means)
+        sums = with_means.statistics.sums[with_means.tree.leaves]
+        np.testing.assert_array_equal(arrays["sums"], sums)
+        assert json.loads(arrays["meta.json"])["columns"]["names"] == ["a", "b"]
         shapes = [arrays[name].shape for name in ("weights", "centers", "offsets")]
         assert shapes == [(5, 2), (2, 2), (5,)]
         assert json.loads(arrays["meta.json"])["version"] == 1
     bare.save(path)
     with np.load(path, allow_pickle=False) as arrays:
-        assert not {"weights", "centers", "offsets", "means"} & set(arrays)
+        assert not {"weights", "centers", "offsets", "sums", "counts"} & set(arrays)
 
 
 def test_a_size_that_the_file_does_not_have_is_not_allocated(known, path):

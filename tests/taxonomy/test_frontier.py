@@ -5,13 +5,14 @@ import json
 
 import numpy as np
 import pytest
-from taxarbor.taxonomy._new_rows import add_means
 
 from taxarbor.exchange import to_dot, to_json
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import drop_rows, regroup, resize, round_thresholds
+from taxarbor.taxonomy._edit_taxonomy import regroup, resize, round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
 from taxarbor.tree._rule import unscale_rule
+from tests.conftest import describe_tree
+from tests.taxonomy.conftest import drop_rows
 from tests.tree.conftest import frontier
 
 SEEDS = range(12)
@@ -36,10 +37,10 @@ def grow(seed, n_leaves=None, n_rows=400, dtype="float64"):
         W = rng.normal(size=(n_targets, N_FEATURES)) * (rng.random(N_FEATURES) < 0.8)
         offsets = rng.normal(size=n_targets) / 4
         parts = (W, np.zeros(N_FEATURES), offsets)
-        builder.explain(node, LinearRule(*(part.astype(dtype) for part in parts)))
+        builder.set_rule(node, LinearRule(*(part.astype(dtype) for part in parts)))
     taxonomy = Taxonomy(builder.freeze())
     taxonomy = regroup(drop_rows(taxonomy), taxonomy.predict(X))
-    return add_means(taxonomy, X, taxonomy.tree.labels), X
+    return describe_tree(taxonomy.tree, X), X
 
 
 def with_rules(taxonomy, rules):
@@ -149,9 +150,8 @@ def test_one_feature_has_no_threshold_where_the_rule_looks_further():
     builder.add_split(0, np.arange(16) // 8)
     for node in (1, 2):
         builder.add_split(node, np.arange(8) // 4)
-    builder.explain(0, LinearRule.nearest(np.array([[0.0], [1.0], [5.0], [6.0]])))
-    taxonomy = Taxonomy(builder.freeze(feature_names=["age"]))
-    taxonomy = add_means(taxonomy, X, taxonomy.tree.labels)
+    builder.set_rule(0, LinearRule.nearest(np.array([[0.0], [1.0], [5.0], [6.0]])))
+    taxonomy = describe_tree(builder.freeze(), X, ["age"])
     for one in (taxonomy, taxonomy.prune(3), taxonomy.prune(2)):
         for node in range(1, one.tree.n_nodes):
             (reason,) = one.reasons(node)

@@ -12,7 +12,9 @@ from scipy import sparse
 
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate, find_staying
+from taxarbor.tables.columns import FeatureRows
 from taxarbor.tree import LinearRule, TreeBuilder
+from tests.taxonomy.conftest import set_means
 
 LARGEST = st.sampled_from([2.0, 1e3, 1e30, 1e38])
 """Of the values of rows: with the larger ones, scores overflow float32, or tie."""
@@ -58,7 +60,7 @@ def test_rules_by_hand(with_means):
     builder.add_split(0, [0] * 4 + [1] * 5 + [2] * 3, random_rule(rng, 3))
     for node, labels in ((3, [0, 1, 1]), (1, [0, 1, 0, 2]), (5, [0, 1]), (2, [0, 1, 0, 1, 1])):
         builder.add_split(node, labels, random_rule(rng, max(labels) + 1))
-    other = Taxonomy(builder.freeze(), means=rng.normal(size=(builder.n_nodes, 2)))
+    other = set_means(Taxonomy(builder.freeze()), rng.normal(size=(builder.n_nodes, 2)))
     for taxonomy in (with_means, other):
         X = rng.normal(size=(60, 2)) * 3
         expected = [softmax(scores_by_hand(taxonomy, x), TEMPERATURE) for x in X]
@@ -128,14 +130,14 @@ def test_a_temperature_that_fits(with_means):
     for wrong in (0.6, 0.4, 0.1, 0.0):
         others = np.where(rng.random(300) < wrong, rng.integers(0, 4, 300), labels)
         stayed = find_staying(with_means.predict(X), others).mean()
-        found = calibrate(with_means, X, [others] * 2)
+        found = calibrate(with_means, FeatureRows(X), [others] * 2)
         mean = found.predict_proba(X).max(axis=1).mean()
         assert mean == pytest.approx(stayed, abs=0.02)
         heats.append(found.temperature)
     assert heats == sorted(heats, reverse=True)
-    assert calibrate(with_means, X, []) is with_means
+    assert calibrate(with_means, FeatureRows(X), []) is with_means
     single = with_means.prune(1)
-    assert calibrate(single, X, [np.zeros(300, dtype=int)]) is single
+    assert calibrate(single, FeatureRows(X), [np.zeros(300, dtype=int)]) is single
     np.testing.assert_array_equal(single.predict_proba(X), np.ones((300, 1)))
 
 

@@ -8,6 +8,7 @@ import pytest
 from taxarbor import HMMC, Taxarbor, load_animals
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.tree import LinearRule, TreeBuilder
+from tests.taxonomy.conftest import set_means
 
 MODELS = {
     "hmmc": Taxarbor(6, random_state=0),
@@ -81,7 +82,7 @@ def test_the_root_has_no_reasons_and_nor_have_trees_without_rules(taxonomy):
 
 
 def test_without_means_the_largest_weights_come_first(taxonomy):
-    taxonomy = dataclasses.replace(taxonomy, means=None)
+    taxonomy = dataclasses.replace(taxonomy, statistics=None)
     for node in range(1, taxonomy.tree.n_nodes):
         found = taxonomy.reasons(node, None)
         assert all(np.isnan(reason.share) for reason in found)
@@ -98,7 +99,7 @@ def made(W, means, sizes=(4, 4)):
     builder = TreeBuilder(len(labels))
     builder.add_split(0, labels, LinearRule(W, np.zeros(W.shape[1])))
     whole = np.average(means, axis=0, weights=sizes)
-    return dataclasses.replace(Taxonomy(builder.freeze()), means=np.vstack([whole, means]))
+    return set_means(Taxonomy(builder.freeze()), np.vstack([whole, means]))
 
 
 def test_by_hand():

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from taxarbor import Taxarbor, load_animals
+from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.tree import LinearRule, TreeBuilder
 
@@ -40,7 +41,7 @@ def taxonomy(request):
         leaves.remove(node)
         labels = np.arange(len(builder.rows(node))) % K
         leaves += builder.add_split(node, labels, exact_rule(rng, K, request.param))
-    return Taxonomy(builder.freeze(feature_names=["a", "b", "c"]))
+    return Taxonomy(builder.freeze(), Columns.plain(3, "abc", imputes=False))
 
 
 @pytest.fixture(name="X")
@@ -121,10 +122,12 @@ def test_bad_data_is_refused(taxonomy, refused):
     values = [zeros + np.nan, [[0, -np.inf, np.inf]], sparse.csr_array([[np.nan, 0, 0]])]
     values += [[["a", "b", "c"]], np.array([["a", 1.5, None]], dtype=object)]
     values += [zeros.astype(complex), [[huge, 0, 0]], [[0.5, -huge, 0]]]
-    frames = [pd.DataFrame(zeros, columns=[*names]) for names in ("bac", "bad")]
-    refused(taxonomy.predict, [*shapes, *values, *frames])
-    frame = pd.DataFrame(zeros, columns=[*"cab"])[list(taxonomy.feature_names)]
-    assert len(taxonomy.predict(frame)) == 2
+    refused(taxonomy.predict, [*shapes, *values, pd.DataFrame(zeros, columns=[*"bad"])])
+    frame = pd.DataFrame(np.eye(3), columns=[*"abc"])
+    for names in ("cab", "bcade"):  # found by name, beside others
+        np.testing.assert_array_equal(
+            taxonomy.predict(frame.reindex(columns=[*names])), taxonomy.predict(np.eye(3))
+        )
 
 
 DAMAGES = [("indices", 5, value) for value in (2 * 10**9, -1, 200)]

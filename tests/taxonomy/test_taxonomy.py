@@ -15,6 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from taxarbor import Taxarbor, Taxonomy
 from taxarbor.plot import plot_tree
+from taxarbor.tables.columns import Columns
+from taxarbor.taxonomy import NodeStatistics
 from taxarbor.taxonomy._taxonomy import taxonomy_of
 from tests.tree.test_tree import limits_of
 
@@ -27,25 +29,28 @@ def test_parts_of_the_known_tree(known, bare):
         known.n_features_used[0] = 1
     with pytest.raises(AttributeError):
         known.tree = bare.tree
-    means = np.ones((6, 2))
-    taxonomy = dataclasses.replace(known, means=means)
-    means[:] = 7  # the taxonomy has its own
-    assert (taxonomy.means == 1).all()
+    sums = np.ones((6, 2))
+    statistics = NodeStatistics(np.ones(6), sums)
+    sums[:] = 7  # the statistics have their own
+    assert (dataclasses.replace(known, statistics=statistics).means == 1).all()
 
 
 def test_the_number_of_features_is_known_where_anything_tells(bare, with_means):
-    unnamed = Taxonomy(dataclasses.replace(bare.tree, feature_names=None))
-    assert (bare.n_features, unnamed.n_features) == (2, None)
-    assert dataclasses.replace(unnamed, means=np.zeros((6, 7))).n_features == 7
+    assert (bare.n_features, Taxonomy(bare.tree).n_features) == (2, None)
+    assert Taxonomy(bare.tree).feature_names is None
+    assert Taxonomy(with_means.tree).feature_names == ("x0", "x1")
     assert with_means.prune(1).n_features == 2
 
 
 def test_other_names_change_nothing_else(with_means, same, refused):
-    renamed = with_means.rename_features(["x", 7])
-    assert renamed.feature_names == ("x", "7")
-    assert with_means.feature_names == ("a", "b")
-    same(with_means, renamed.rename_features(np.array(["a", "b"])))
-    refused(with_means.rename_features, [list("abc"[:n]) for n in (0, 1, 3)])
+    unnamed = dataclasses.replace(with_means, columns=Columns.plain(2, imputes=False))
+    assert unnamed.rename_features(["x", 7]).feature_names == ("x", "7")
+    assert unnamed.feature_names == ("x0", "x1")
+    same(with_means, unnamed.rename_features(np.array(["a", "b"])))
+    for taxonomy in (unnamed, with_means):
+        refused(taxonomy.rename_features, [list("abc"[:n]) for n in (0, 1, 3)])
+    with pytest.raises(ValueError, match="rename the columns of the table"):
+        with_means.rename_features(["x", "y"])
     with pytest.raises(TypeError, match="names"):
         with_means.rename_features("ab")
 
@@ -58,15 +63,14 @@ def test_copies_are_the_same(trees, same, data):
 
 
 def test_parts_that_do_not_fit_are_refused(known, with_means, assessed, refused):
-    means, stability = np.zeros((6, 2)), assessed.stability
+    ones, sums, stability = np.ones(6), np.zeros((6, 2)), assessed.stability
+    statistics = [(ones[:5], sums[:5]), (ones, np.zeros((6, 3))), (ones, sums + np.nan)]
+    statistics += [(ones, sums - np.inf), (ones, sums, sums + 2), (ones, sums, np.ones((6, 3)))]
+    parts = [(ones, sums[:5]), (ones, ones), (0 * ones, sums), (ones, sums, sums - 1)]
+    refused(lambda given: NodeStatistics(*given), [*parts, (ones, sums, ones[:5])])
     faults = {
-        "means": [
-            *(means[:5], 0.0, means[:, 0], [], np.full((6, 2), "a"), means.astype("f4")),
-            *(means.astype(kind) for kind in ("int64", "float16", "complex128", "object")),
-            *(np.zeros((6, 3)), means + np.nan, means - np.inf),
-        ],
-        "is_boolean": [np.zeros(3, bool), np.zeros((2, 2), bool), np.zeros(2)],
-        "missing": [np.zeros((6, 2)), np.zeros(6)],
+        "statistics": [NodeStatistics(*given) for given in statistics],
+        "columns": [Columns.plain(3), Columns.plain(1)],
         "temperature": [0.0, -1.0, np.inf, np.nan, 1],
         "made_by": ["Taxarbor"],
         "stability": [

@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris
 
 from taxarbor import HMMC, Taxarbor
+from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._edit_taxonomy import round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
@@ -96,7 +97,7 @@ def divide(weight, center, labels):
     rule = LinearRule(np.array([[weight], [-weight]], center.dtype), center)
     builder = TreeBuilder(len(labels))
     builder.add_split(0, labels, rule)
-    return Taxonomy(builder.freeze(feature_names=["age"]))
+    return Taxonomy(builder.freeze(), Columns.plain(1, ["age"]))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

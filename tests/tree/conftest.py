@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.taxonomy import Stability
+from taxarbor.tables.columns import Columns
+from taxarbor.taxonomy import NodeStatistics, Stability
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
 
 DEEP = 3000
+PARTS = Columns | LinearRule | NodeStatistics | SolveInfo | Stability | Tree
 
 
 def bits(value):
@@ -19,7 +21,7 @@ def bits(value):
     if isinstance(value, np.ndarray):
         assert not value.flags.writeable
         return value.dtype, value.shape, repr(value.tolist())
-    if isinstance(value, LinearRule | SolveInfo | Stability | Tree):
+    if isinstance(value, PARTS):
         fields = [
             field for field in dataclasses.fields(value) if not field.name.startswith("_")
         ]
@@ -73,9 +75,7 @@ def frontier(builder, node, ruled):
 @st.composite
 def random_trees(draw, has_rules=st.booleans(), dtype=np.dtype(np.float64), n_features=2):  # noqa: B008
     n_rows = draw(st.integers(1, 25))
-    names = st.lists(st.text(max_size=4), min_size=n_features, max_size=n_features)
-    builder, feature_names = TreeBuilder(n_rows), draw(st.none() | names)
-    leaves, has_rules = [0], draw(has_rules)
+    builder, leaves, has_rules = TreeBuilder(n_rows), [0], draw(has_rules)
     for _ in range(draw(st.integers(0, 5))):
         node = draw(st.sampled_from(leaves))
         size = len(builder.rows(node))
@@ -89,13 +89,13 @@ def random_trees(draw, has_rules=st.booleans(), dtype=np.dtype(np.float64), n_fe
         ruled = draw(st.sets(st.sampled_from(builder.inner))) | {0}
         for node in ruled:
             n_targets = len(frontier(builder, node, ruled))
-            builder.explain(node, draw(rules(n_targets, n_features, dtype)))
+            builder.set_rule(node, draw(rules(n_targets, n_features, dtype)))
     for node in range(builder.n_nodes):
         score, objective = draw(any_floats()), draw(any_floats())
         builder.record(node, score=score, objective=objective, info=draw(infos()))
     for node in leaves:
         builder.refuse(node, draw(st.text(max_size=5)))
-    return builder.freeze(feature_names=feature_names)
+    return builder.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -139,7 +139,7 @@ def builder():
 @pytest.fixture
 def known(builder):
     """The known tree."""
-    return builder.freeze(feature_names=["a", "b"])
+    return builder.freeze()
 
 
 @pytest.fixture

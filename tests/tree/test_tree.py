@@ -115,7 +115,6 @@ def faults(t):
         "info": [t.info[1:]],
         "notes": [t.notes[1:], no_rules, a_note],
         "rules": [*rules, (*t.rules[:2], other, *t.rules[3:])],
-        "feature_names": [(1, 2), ("a", "b", "c")],
         "weights": [np.ones(9), np.zeros(10), -np.ones(10), np.full(10, np.nan)],
         "totals": [np.ones(6)],
         "noise": [np.array([3])],
@@ -216,7 +215,6 @@ def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
         assert pruned.notes[new] == tree.notes[old]
     for name in ("score", "objective"):
         np.testing.assert_array_equal(getattr(pruned, name), getattr(tree, name)[kept])
-    assert pruned.feature_names == tree.feature_names
     assert (np.argsort(tree.birth[kept], kind="stable") == np.arange(len(kept))).all()
 
 

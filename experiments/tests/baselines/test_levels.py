@@ -112,7 +112,7 @@ def test_names_are_literal():
     names = ("$x$", r"$\frac$", "two\nlines", "y" * 500)
     builder = TreeBuilder(2)
     builder.add_split(0, [0, 1], LinearRule(np.arange(8.0).reshape(2, 4) ** 2, np.zeros(4)))
-    drawn = plot_feature_levels(Taxonomy(builder.freeze(feature_names=names)))
+    drawn = plot_feature_levels(Taxonomy(builder.freeze()).rename_features(names))
     drawn.axes.figure.canvas.draw()
     labels = drawn.axes.get_yticklabels()
     assert "$x$" in [label.get_text() for label in labels]

@@ -207,7 +207,8 @@ def fit_greedily(
             routed = send(taxonomy, rows, n_threads=run.width)
         labels = routed.copy()
         labels[repeats.index] = grown.labels  # all repeats of a row are in one leaf
-        statistics = describe_rows(taxonomy.tree, columns, rows, labels, sample.weights)
+        own = repeats.weigh_rows(weights, source.n_rows)
+        statistics = describe_rows(taxonomy.tree, columns, rows, labels, own)
         scorer = fit_noise_model(
             rows.data,
             labels,
@@ -217,7 +218,7 @@ def fit_greedily(
         )
         scores = scorer.score_rows(rows.data, None, labels, n_threads=run.width)
         taxonomy = replace(taxonomy, statistics=statistics)
-        taxonomy = regroup(taxonomy, labels, repeats.weigh_rows(weights, source.n_rows))
+        taxonomy = regroup(taxonomy, labels, own)
         fitted = estimator._copy_fitted(
             taxonomy,
             features.seen,

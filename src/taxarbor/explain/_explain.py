@@ -13,12 +13,12 @@ from taxarbor.explain._distinctive import ColumnSummary
 from taxarbor.explain._explanation import Explanation
 from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
 from taxarbor.explain._row_margins import least_margins, measure_margins
-from taxarbor.tables.columns import Columns, FeatureRows, find_booleans
+from taxarbor.tables.columns import FeatureRows, find_booleans
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import list_reasons
 from taxarbor.taxonomy._taxonomy import taxonomy_of
-from taxarbor.taxonomy.new_rows import load_rows, read_rows
+from taxarbor.taxonomy.new_rows import add_columns, load_rows, read_rows
 from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import LinearRule, Tree
 
@@ -85,12 +85,10 @@ def explain(
     ('warm_blooded', ['dog', 'three-toed sloth'])
     """
     taxonomy, source = taxonomy_of(model), load_rows(X)
+    taxonomy = add_columns(taxonomy, source)
     columns, names = taxonomy.columns, source.names
-    if not columns.n_features:  # made from labels or merges
-        columns = Columns.plain(source.n_columns, names, imputes=False)
-    elif columns.names is None and names and len(names) == columns.n_columns_in:
-        columns = replace(columns, names=tuple(names))
-    taxonomy = replace(taxonomy, columns=columns)
+    if columns.names is None and names and len(names) == columns.n_columns_in:
+        taxonomy = replace(taxonomy, columns=replace(columns, names=tuple(names)))
     rows = read_rows(taxonomy, source)
     if (n_rows := rows.data.shape[0]) != taxonomy.tree.n_rows:
         raise InputError(

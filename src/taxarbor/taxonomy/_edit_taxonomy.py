@@ -12,7 +12,7 @@ from taxarbor._number_text import round_between
 from taxarbor._types import Array, IndexArray
 from taxarbor.tables.checks import check_weights
 from taxarbor.tables.columns import Columns
-from taxarbor.taxonomy.new_rows import load_rows, read_rows, route
+from taxarbor.taxonomy.new_rows import add_columns, load_rows, read_rows, route
 from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree, _edit_tree
 from taxarbor.tree._edit_tree import leaves_below
@@ -65,6 +65,7 @@ def _take_nodes(taxonomy: "Taxonomy", tree: Tree, nodes: IndexArray) -> "Taxonom
 def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Taxonomy":
     """Return the tree with these rows; see :meth:`Taxonomy.attach`."""
     X = load_rows(X)
+    taxonomy = add_columns(taxonomy, X)
     rows = read_rows(taxonomy, X)
     if not (n_rows := rows.data.shape[0]):
         raise InputError("X has no rows, and a tree with rows needs one in each leaf")
@@ -108,8 +109,7 @@ def round_thresholds(
     """Return the tree with thresholds of few digits, where one feature divides a node in two.
 
     The rows X, in the units of the tree, stay on their sides; ``labels`` are the positions of
-    their leaves, -1 for none, by default those of the tree. Booleans, features of 0 and 1, have
-    no threshold in words, and keep theirs.
+    their leaves, -1 for none, by default those of the tree.
     """
     leaf_of = taxonomy.tree.labels if labels is None else labels
     is_sparse = bool(sparse.issparse(X))
@@ -119,8 +119,6 @@ def round_thresholds(
     for node, rule in enumerate(taxonomy.tree.rules):
         feature = None if rule is None else dividing_feature(rule)
         if rule is None or feature is None:
-            continue
-        if taxonomy.columns.is_boolean[feature]:
             continue
         rows = np.flatnonzero((leaf_of >= first[node]) & (leaf_of < last[node]))
         column = columns[:, [feature]]

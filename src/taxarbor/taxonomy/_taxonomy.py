@@ -151,12 +151,14 @@ class Taxonomy:
         if isinstance(names, str):
             raise TypeError(f"names must be a list of names, got the text {names!r}")
         renamed, columns = tuple(str(name) for name in names), self.columns
+        if columns.names is not None and columns.feature_names == renamed:
+            return self
         if len(renamed) != (len(columns) or len(renamed)):
             expected = f"must hold one name for each of {counted(len(columns), 'column')}"
             raise InputError(f"{expected}; got {len(renamed)}", "names")
         if not columns.n_features:
             return replace(self, columns=Columns.plain(len(renamed), renamed, imputes=False))
-        if columns.names is not None and columns.feature_names != renamed:
+        if columns.names is not None:
             raise InputError(
                 "the names of the features are those of the table that the tree was grown on: "
                 "rename the columns of the table, and fit again"

@@ -38,7 +38,9 @@ def apply(
     n_threads: int = 1,
 ) -> Any:
     """Return the result of some work for each row of any source; of Dask, a lazy array."""
-    source, match = open_rows(taxonomy, X)
+    source = open_source(X)
+    taxonomy = add_columns(taxonomy, source)
+    source, match = open_rows(taxonomy, source)
     counts = replace(taxonomy, tree=drop_rows(taxonomy.tree), stability=None)
     call = _Block(work, counts, match, n_threads)
     if source.is_lazy:
@@ -46,6 +48,14 @@ def apply(
     (result,), unseen = source.route(call, (dtype,), n_threads=n_threads)
     warn_of_unseen(unseen)
     return result
+
+
+def add_columns(taxonomy: "Taxonomy", source: Source) -> "Taxonomy":
+    """Return a taxonomy that has no columns, as one made from labels, with those of rows."""
+    if taxonomy.columns.n_features:
+        return taxonomy
+    columns = Columns.plain(source.n_columns, source.names, imputes=False)
+    return replace(taxonomy, columns=columns)
 
 
 @final

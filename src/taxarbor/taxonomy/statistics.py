@@ -20,8 +20,9 @@ from taxarbor.tree._route_rows import sum_by_label
 class NodeStatistics:
     """Counts and sums of the rows of each node.
 
-    They are of the rows of the sample, as the rules send them: outliers are included, and rows
-    count by their weights. Those of a node are the sums of those of its leaves.
+    They are of the rows of the sample, as the rules send them, which count by their weights:
+    those that the fit excluded, as outliers, have none. Those of a node are the sums of those
+    of its leaves.
 
     Attributes
     ----------
@@ -102,6 +103,8 @@ def describe_rows(
         totals = np.bincount(labels[own], weights[own], minlength=n_leaves)
         is_whole = np.append(totals <= 0.0, False)[labels]  # noise, -1, is in no leaf
         weights = np.where(is_whole, 1.0, weights)
+        labels = np.where(weights > 0.0, labels, -1)
+        weights = None if (weights[labels >= 0] == 1.0).all() else weights
     with np.errstate(over="ignore", invalid="ignore"):
         sums = sum_by_label(data, labels, n_leaves, weights)
     ones = np.ones(len(labels)) if weights is None else weights
