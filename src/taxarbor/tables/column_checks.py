@@ -1,0 +1,273 @@
+"""What numbers may be other than measurements: identifiers, codes, copies, bits, counts."""
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, issparse
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+from taxarbor._types import Array, IndexArray
+
+MIN_ROWS_OF_COUNT = 100
+"""Rows from which on different integers that fill half of their range identify rows. Of
+measurements that fill so much of it, some would be equal: the birthday problem."""
+MIN_FILLED_SHARE = 0.5
+YEARS = 1500, 2100
+"""Integers between these may be years."""
+
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
+IDENTIFIER_NAMES = frozenset(
+    "id index idx key no nr row rowid rownum rownames uid uuid".split()
+)
+NUMBER_WORDS = frozenset("no nr num number".split())
+OWNED = frozenset(
+    "account case client customer employee invoice loan member observation obs order passenger "
+    "patient person player policy product record reference respondent row s sample serial "
+    "session sr student subject ticket transaction user".split()
+)
+"""What may have an identifier: in names such as order_no and customerid."""
+
+MIN_SENTINEL_SHARE, MIN_SENTINEL_ROWS = 0.02, 5
+"""Rows that a number for missing values has at least."""
+NINES = re.compile(r"9+[789]")
+MAX_SHARE_OF_NINES = 0.3
+"""Share of values that end in 9, from which on they are prices."""
+
+CODE_WORDS = frozenset(
+    "type class code codes category cat zone region cover kind species cluster segment sector "
+    "district department industry occupation race ethnicity religion country state city "
+    "brand method channel label color colour soil job marital".split()
+)
+DEGREE_WORDS = frozenset(
+    "age count counts number num no n level grade rating score rank size income year month day "
+    "week hour price rate index risk".split()
+)
+MAX_CODES, MIN_ROWS_OF_CODES, MIN_PRESENT_SHARE = 60, 100, 0.8
+"""Codes at most, the rows they need, and the share of them that are there."""
+
+MIN_CORRELATION = 0.999
+MIN_ROWS_OF_COPY = 5
+"""Rows in which a column differs from its most common value, to be called a copy."""
+N_PROJECTIONS, REACH = 8, 0.25
+"""Columns with correlation 0.999 are 0.13 apart in so many random projections, on average."""
+
+MAX_ROWS_TRIED, MAX_BYTES_TRIED = 2000, 64
+"""Rows and columns of bytes that are looked at."""
+MAX_BIT_CORRELATION, MAX_BIT_RATIO = 0.25, 1.5
+"""Of two bits of a byte, and of the shares of ones at two places of it."""
+
+MIN_GENES, MIN_ZERO_SHARE, MIN_LARGEST, MIN_TOTALS_RATIO = 50, 0.3, 10, 1.5
+"""Columns of counts, the share of zeros, the largest count, and the ratio of row totals."""
+
+
+# Identifiers
+
+
+def is_named_like_identifier(name: str) -> bool:
+    """Return whether a column is named like an identifier: StoreID, order_no, Unnamed: 0."""
+    words = [word.casefold() for word in WORD.findall(name)]
+    if not words:
+        return name.strip() == "#"
+    joined, last = "".join(words), words[-1]
+    return (
+        joined in IDENTIFIER_NAMES
+        or "id" in (words[0], last)
+        or bool(re.fullmatch(r"unnamed0|rowindex|primarykey", joined))
+        or (last in NUMBER_WORDS and len(words) > 1 and words[-2] in OWNED)
+        or any(
+            joined == f"{one}{end}" for one in OWNED for end in ("id", "no", "number", "key")
+        )
+    )
+
+
+def is_identifier(name: str, values: Array) -> bool:
+    """Return whether numbers, one per row, are different integers that identify rows.
+
+    They do by their name, or if they fill their range; few rows only if counted from 0 or 1.
+    """
+    n = len(values)
+    if n < 3 or not (values == np.floor(values)).all() or len(np.unique(values)) < n:
+        return False
+    low, high = float(values.min()), float(values.max())
+    if is_named_like_identifier(name):
+        return bool(np.isfinite(high - low))
+    if YEARS[0] <= low and high <= YEARS[1]:
+        return False
+    if n >= MIN_ROWS_OF_COUNT:
+        return n >= MIN_FILLED_SHARE * (high - low + 1.0)
+    return low in (0.0, 1.0) and bool((np.diff(values) == 1.0).all())
+
+
+# Numbers that stand for something else
+
+
+def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[float, ...]:
+    """Return the numbers that stand for missing values, such as -999 and 99; rising.
+
+    They are made of nines, or -1, lie beyond all others, and are repeated. Capped values are
+    none, as others lie near them.
+    """
+    is_known = np.isfinite(values)
+    weights = None if counts is None else counts[is_known]
+    distinct, codes = np.unique(values[is_known], return_inverse=True)
+    totals = np.bincount(codes, weights)
+    is_code = np.array([_is_missing_code(one) for one in distinct.tolist()], dtype=bool)
+    n_low, n_high = (int(np.cumprod(side).sum()) for side in (is_code, is_code[::-1]))
+    others, end = distinct[n_low : len(distinct) - n_high], len(distinct) - n_high
+    least = max(MIN_SENTINEL_SHARE * totals.sum(), MIN_SENTINEL_ROWS)
+    if len(others) < 2:
+        return ()
+    found: list[float] = []
+    spread, share_of_low = float(np.ptp(others)), totals[:n_low].sum() / totals[n_low]
+    if totals[:n_low].sum() >= least:
+        gap, only_negative = others[0] - distinct[n_low - 1], others[0] >= 0.0
+        if distinct[n_low - 1] == -1.0:
+            is_far = only_negative and others[-1] >= 10.0 and (gap > 5.0 or share_of_low > 2.0)
+        else:
+            is_far = gap > spread or (only_negative and len(others) > 2)
+        found += distinct[:n_low].tolist() if is_far else []
+    if totals[end:].sum() >= least and distinct[end] - others[-1] > spread:
+        share_of_nines = np.average(others % 10.0 == 9.0, weights=totals[n_low:end])
+        found += distinct[end:].tolist() if share_of_nines < MAX_SHARE_OF_NINES else []
+    return tuple(found)
+
+
+def _is_missing_code(value: float) -> bool:
+    digits = f"{abs(value):.10g}".replace(".", "")
+    is_nines = abs(value) > 90.0 and NINES.fullmatch(digits) is not None
+    return is_nines or value in (-1.0, -7.0, -8.0, -9.0)
+
+
+def looks_like_codes(name: str, values: Array) -> bool:
+    """Return whether consecutive small integers are classes, going by the name too.
+
+    Numbers alone do not tell classes from counts or degrees.
+    """
+    words = {word.casefold() for word in WORD.findall(name)}
+    if not words & CODE_WORDS or words & DEGREE_WORDS or len(values) < MIN_ROWS_OF_CODES:
+        return False
+    low, high = float(values.min()), float(values.max())
+    if low not in (0.0, 1.0) or not 3 <= high - low + 1 <= MAX_CODES:
+        return False
+    if not (values == np.floor(values)).all():
+        return False
+    return len(np.unique(values)) >= MIN_PRESENT_SHARE * (high - low + 1.0)
+
+
+# Tables of numbers
+
+
+def find_copies(X: Array, rtol: float = 1e-3) -> list[tuple[int, ...]]:
+    """Return groups of columns that are equal but for unit, sign and rounding.
+
+    Candidates are neighbours in a few random projections of the standardized columns, so that
+    thousands of columns take seconds. Columns whose missing values differ much are not found.
+    """
+    n, p = X.shape
+    if n < 2 * MIN_ROWS_OF_COPY or p < 2:
+        return []
+    with np.errstate(all="ignore"):
+        is_known = np.isfinite(X)
+        n_known = np.maximum(is_known.sum(axis=0), 1)
+        Z = np.where(is_known, X, 0.0)
+        Z = np.where(is_known, Z - Z.sum(axis=0) / n_known, 0.0)
+        stds = np.sqrt(np.square(Z).sum(axis=0) / n_known)
+        Z /= stds
+    n_unlike = np.minimum((X != _find_common(X)).sum(axis=0), n_known)
+    usable = np.flatnonzero(np.isfinite(Z).all(axis=0) & (n_unlike >= MIN_ROWS_OF_COPY))
+    directions = np.random.default_rng(0).normal(size=(N_PROJECTIONS, n)) / np.sqrt(n)
+    places, group = np.unique(
+        np.abs(directions @ Z[:, usable]).T.round(6), axis=0, return_inverse=True
+    )
+    _, first = np.unique(group, return_index=True)
+    candidates = (
+        [
+            *zip(usable[first[group]].tolist(), usable.tolist(), strict=True),
+            *usable[first[cKDTree(places).query_pairs(REACH, output_type="ndarray")]].tolist(),
+        ]
+        if len(usable)
+        else []
+    )
+    pairs = [(i, j) for i, j in candidates if i != j and _are_copies(X[:, i], X[:, j], rtol)]
+    if not pairs:
+        return []
+    graph = coo_array((np.ones(len(pairs)), np.array(pairs).T), shape=(p, p))
+    _, owner = connected_components(graph, directed=False)
+    members: dict[int, list[int]] = {}
+    for column, one in enumerate(owner.tolist()):
+        members.setdefault(one, []).append(column)
+    return [tuple(columns) for columns in members.values() if len(columns) > 1]
+
+
+def _find_common(X: Array) -> Array:
+    """Return a value of each column that is its most common one if more than half have it."""
+    middle = X.shape[0] // 2
+    return np.partition(X, middle, axis=0)[middle]
+
+
+def _are_copies(a: Array, b: Array, rtol: float) -> bool:
+    is_known = np.isfinite(a) & np.isfinite(b)
+    a, b = a[is_known] - a[is_known].mean(), b[is_known] - b[is_known].mean()
+    std_a, std_b = float(a.std()), float(b.std())
+    if len(a) < 2 * MIN_ROWS_OF_COPY or not std_a * std_b > 0.0:
+        return False
+    a, b = a / std_a, b / std_b
+    correlation = float(a @ b) / len(a)
+    if abs(correlation) < MIN_CORRELATION:
+        return False
+    # The coarser of two roundings moves a value by half a step; booleans differ by a whole one.
+    step = max(_find_step(a), _find_step(b))
+    residual = np.abs(a - np.sign(correlation) * b).max()
+    return bool(residual <= 0.75 * step + rtol)
+
+
+def _find_step(values: Array) -> float:
+    """Return the least difference of two values."""
+    steps = np.diff(np.unique(values))
+    steps = steps[steps > 1e-9]
+    return float(steps.min()) if len(steps) else 0.0
+
+
+def looks_like_bits(X: NDArray[Any]) -> bool:
+    """Return whether bytes are packed bits of vectors, not numbers.
+
+    Then all places of a byte have about as many ones, and tell nothing of one another; high
+    places of neighbours are no more alike than low ones, as they are in images.
+    """
+    if X.dtype != np.uint8 or X.shape[0] < 50 or X.shape[1] < 8:
+        return False
+    rows = X[:: -(-len(X) // MAX_ROWS_TRIED), :MAX_BYTES_TRIED]
+    bits = np.unpackbits(rows, axis=1).reshape(*rows.shape, 8).astype(np.float64)
+    shares = bits.mean(axis=(0, 1))
+    if shares.min() < 0.01 or shares.max() > MAX_BIT_RATIO * shares.min():
+        return False
+    with np.errstate(all="ignore"):
+        bits = np.nan_to_num((bits - bits.mean(axis=0)) / bits.std(axis=0))
+    within = np.einsum("rci,rcj->cij", bits, bits) / len(bits)
+    within_size = np.abs(within).mean(axis=0)[np.triu_indices(8, 1)]
+    beside = np.abs(np.einsum("rci,rci->ci", bits[:, 1:], bits[:, :-1]) / len(bits))
+    high, low = beside.mean(axis=0)[[0, -1]]
+    return bool(within_size.max() < MAX_BIT_CORRELATION > abs(high - low))
+
+
+def look_like_counts(X: Any) -> bool:
+    """Return whether rows, dense or CSR, are raw counts, as of genes in cells.
+
+    Most are zero, and of the others one is the most common; images have many large values.
+    """
+    n, p = X.shape
+    if p < MIN_GENES or n < 2:
+        return False
+    rows = X[:: -(-n // MAX_ROWS_TRIED)]
+    values = np.asarray(rows.data if issparse(rows) else rows[rows != 0])
+    if not len(values) or not (values >= 0).all() or not (values == np.floor(values)).all():
+        return False
+    ones, twos, threes = (int((values == one).sum()) for one in (1, 2, 3))
+    n_zeros = rows.shape[0] * p - np.count_nonzero(values)
+    if not (ones > twos > threes and values.max() > MIN_LARGEST):
+        return False
+    low, high = np.quantile(np.asarray(rows.sum(axis=1)).ravel(), [0.05, 0.95]).tolist()
+    return n_zeros >= MIN_ZERO_SHARE * rows.shape[0] * p and high >= MIN_TOTALS_RATIO * low

@@ -1,0 +1,179 @@
+"""Categories that have a natural order: numbered labels, ranges, and words for degrees."""
+
+import re
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import TypeAlias
+
+MIN_LEVELS = 3
+"""Categories from which on an order matters."""
+MAX_NUMBERED = 12
+"""Numbered labels up to which their numbers are taken for an order, not for codes."""
+
+Rank: TypeAlias = tuple[float, ...]
+
+SCALES = tuple(
+    tuple(tuple(level.split("|")) for level in scale.split(", "))
+    for scale in (
+        "none, lowest, very low|extremely low, low, medium low|low medium|moderately low, "
+        "medium|mid|middle|moderate|average|normal, medium high|high medium|moderately high, "
+        "high, very high|extremely high, highest|critical",
+        "xxxs|3xs, xxs|2xs, xs, s, m, l, xl, xxl|2xl, xxxl|3xl, 4xl, 5xl",
+        "tiny|extra small|x small|very small, small, medium|mid|middle|midsize, large|big, "
+        "extra large|x large|very large|huge",
+        "terrible|awful, very poor|very bad, poor|bad, fair|average|acceptable|ok|okay|neutral|"
+        "satisfactory, good, very good, excellent|outstanding|great",
+        "fair, good, very good, premium, ideal",
+        "never, almost never|hardly ever|very rarely, rarely|seldom, occasionally, sometimes, "
+        "often|frequently, usually|most of the time|mostly, very often|very frequently, "
+        "almost always|nearly always, always",
+        "yearly|annually|annual, quarterly, monthly, weekly, daily, hourly",
+        "none|absent, minimal, mild|slight, moderate, severe, very severe|extreme|critical",
+        "novice|beginner, elementary|basic, intermediate, advanced, expert",
+        "intern|trainee, entry|entry level, junior, mid|middle|mid level, senior, lead",
+        "bronze, silver, gold, platinum, diamond",
+        "freezing, cold, cool, mild, warm, hot, very hot",
+        "very slow, slow, medium|moderate|average, fast, very fast",
+        "very short, short, medium|average, tall|long, very tall|very long",
+        "light, medium, heavy, very heavy",
+        "very young, young, middle aged|middle age, old|elderly|senior, very old",
+        "first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth",
+        "1st, 2nd, 3rd, 4th, 5th, 6th, 7th, 8th, 9th, 10th",
+        "i, ii, iii, iv, v, vi, vii, viii, ix, x",
+    )
+)
+"""Words from little to much; of each level all spellings."""
+
+STRENGTHS = {
+    **dict.fromkeys(("slightly", "a little", "a bit", "mildly"), 1.0),
+    **dict.fromkeys(("somewhat", "rather", "partly"), 1.2),
+    **dict.fromkeys(("moderately", "fairly", "quite", "tend to", "mostly"), 1.5),
+    "": 2.0,
+    **dict.fromkeys(("very", "strongly", "highly", "very much", "much", "a lot"), 3.0),
+    **dict.fromkeys(("extremely", "completely", "totally", "fully", "definitely"), 4.0),
+    "not very": -1.0,
+    "not so": -1.2,
+    "not": -2.0,
+    "not at all": -4.0,
+}
+"""How much a word before or after a statement adds to it."""
+STATEMENTS = (
+    *(("agree", "disagree"), ("approve", "disapprove"), ("satisfied", "dissatisfied")),
+    *(("satisfied", "unsatisfied"), ("likely", "unlikely"), ("important", "unimportant")),
+    *(("positive", "negative"), ("easy", "difficult"), ("easy", "hard"), ("happy", "unhappy")),
+    *(("favorable", "unfavorable"), ("favourable", "unfavourable"), ("useful", "useless")),
+    *(("support", "oppose"), ("like", "dislike"), ("better", "worse"), ("confident", "")),
+    *(("comfortable", "uncomfortable"), ("interested", "uninterested"), ("concerned", "")),
+    *(("familiar", "unfamiliar"), ("true", "untrue"), ("true", "false"), ("safe", "unsafe")),
+    *(("worried", ""), ("often", ""), ("", "")),
+)
+NEUTRAL = re.compile(
+    r"neutral|neither(?: .* nor .*)?|undecided|no opinion|indifferent|unsure|mixed|"
+    r"(?:about |stayed )?the same|no change"
+)
+
+NUMBERED = re.compile(
+    r"\(?(\d{1,2}|[a-h](?=[):.]))\s*(?:[).:=-]+\s*(?=[^\d\s])|[).:]+\s+(?=\d)).*", re.DOTALL
+)
+NUMBERED_LEVEL = re.compile(r"(?:level|grade|stage|tier|degree|step|rank) ?(\d{1,2})")
+
+AMOUNT = r"[$€£]?(-?\d[\d,]*(?:\.\d+)?) ?([km%]|thousand|million)?"
+BELOW = r"<=?|≤|under|below|less than|up to|at most|fewer than|younger than"
+ABOVE = r">=?|≥|over|above|more than|at least|older than|from"
+MORE = r"\+|plus|(?:and|or|&) (?:more|over|above|older|up|greater)|or higher"
+UNIT = re.compile(
+    r" ?\b(?:(?:years?|yrs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?)(?: olds?)?|"
+    r"employees|people|persons|times|kg|km|miles|usd|eur|per (?:day|week|month|year))\b"
+)
+RANGES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(rf"(?:{BELOW}) ?{AMOUNT}|{AMOUNT} (?:or|and) (?:less|under|younger)"), "below"),
+    (re.compile(rf"(?:{ABOVE}) ?{AMOUNT}|{AMOUNT} ?(?:{MORE})"), "above"),
+    (re.compile(rf"[\[(]?{AMOUNT} ?(?:-|–|—|to|and|,|\.\.+|<) ?<?{AMOUNT}[\])]?"), "between"),
+    (re.compile(AMOUNT), "one"),
+)
+SCALE_OF = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
+
+
+def find_order(values: Sequence[str]) -> tuple[str, ...] | None:
+    """Return categories in their natural order, None if they have none.
+
+    All of them must belong to one scale, and each must be another level of it.
+    """
+    if len(values) < MIN_LEVELS:
+        return None
+    texts = [" ".join(value.casefold().split()) for value in values]
+    ranks = _rank_numbered(texts) or _rank_ranges(texts) or _rank_words(texts)
+    if ranks is None or len(set(ranks)) < len(values):
+        return None
+    return tuple(value for _, value in sorted(zip(ranks, values, strict=True)))
+
+
+def _rank_numbered(texts: Sequence[str]) -> list[Rank] | None:
+    for pattern in (NUMBERED, NUMBERED_LEVEL):
+        found = [pattern.fullmatch(text) for text in texts]
+        marks = [one[1] for one in found if one]
+        is_one_kind = len({mark.isdigit() for mark in marks}) == 1
+        if len(marks) == len(texts) <= MAX_NUMBERED and is_one_kind:
+            return [(float(one) if one.isdigit() else float(ord(one)),) for one in marks]
+    return None
+
+
+def _rank_ranges(texts: Sequence[str]) -> list[Rank] | None:
+    ranges = [_read_range(UNIT.sub("", text).strip()) for text in texts]
+    found = [one for one in ranges if one is not None]
+    if len(found) < len(texts) or all(low == high for low, high in found):
+        return None
+    found.sort()
+    pairs = zip(found, found[1:], strict=False)
+    are_apart = all(high <= low for (_, high), (low, _) in pairs)
+    return [one for one in ranges if one] if are_apart else None
+
+
+def _read_range(text: str) -> tuple[float, float] | None:
+    for pattern, kind in RANGES:
+        if token := pattern.fullmatch(text):
+            parts = token.groups()
+            pairs = [pair for pair in zip(parts[::2], parts[1::2], strict=True) if pair[0]]
+            last = SCALE_OF.get(pairs[-1][1], 1.0)
+            numbers = [
+                float(digits.replace(",", "")) * SCALE_OF.get(suffix, last)
+                for digits, suffix in pairs
+            ]
+            low, high = numbers[0], numbers[-1]
+            low, high = -inf if kind == "below" else low, inf if kind == "above" else high
+            return (low, high) if low <= high else None
+    return None
+
+
+def _rank_words(texts: Sequence[str]) -> list[Rank] | None:
+    plain = [re.sub(r"[\s_/-]+", " ", text).strip(" .") for text in texts]
+    words = [text.split() for text in plain]
+    shorter = [plain]  # and without a word that all have in common: low risk, high risk
+    for at, rest in ((-1, slice(-1)), (0, slice(1, None))):
+        if min(map(len, words)) > 1 and len({one[at] for one in words}) == 1:
+            shorter.append([" ".join(one[rest]) for one in words])
+    for tried in shorter:
+        for scale in SCALES:
+            level_of = {word: (float(at),) for at, level in enumerate(scale) for word in level}
+            if level_of.keys() >= set(tried):
+                return [level_of[text] for text in tried]
+    for statement in STATEMENTS:
+        strengths = [*map(_strength_of(*statement), plain)]
+        known = [(one,) for one in strengths if one is not None]
+        if len(known) == len(plain):
+            return known
+    return None
+
+
+def _strength_of(positive: str, negative: str) -> Callable[[str], float | None]:
+    """Return how strongly a text says the one or the other."""
+    strength_of = {}
+    for pole, sign in ((negative, -1.0), (positive, 1.0)):
+        for word, strength in STRENGTHS.items() if pole or not positive else ():
+            strength_of[f"{word} {pole}".strip()] = sign * strength
+            strength_of[f"{pole} {word}".strip()] = sign * strength
+
+    def find(text: str) -> float | None:
+        return 0.0 if NEUTRAL.fullmatch(text) else strength_of.get(text)
+
+    return find

@@ -1,0 +1,147 @@
+"""Numbers as people write them: separators, signs, a currency or a unit.
+
+Functions take the distinct texts of a column, stripped, and how many rows have each.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._types import IndexArray
+
+MIN_SHARE = 0.9
+"""Share of the rows that a format must read; the texts of the others are odd."""
+MIN_CODE_SHARE = 0.01
+"""Share of the rows with codes such as 007 or 1.2.3 from which on nothing is a number."""
+SEPARATORS = (
+    *((".", ""), (".", ","), (",", ""), (",", ".")),
+    *((".", " "), (",", " "), (".", "'"), (",", "'")),
+)
+"""Decimal and thousands separators; the first of those that read most rows is used."""
+
+SAME = str.maketrans("\u00a0\u2007\u2009\u202f−–’", "    --'")
+SYMBOLS = "$€£¥₹₽₩₺₪₫฿₴"
+CURRENCIES = "AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY KRW MXN NOK PLN SEK TRY USD ZAR"
+TEXT = re.compile(
+    rf"(?P<open>\()?(?P<sign>[+-]?) ?(?P<first>[A-Z]{{0,2}}[{SYMBOLS}]|Rs\.?|"
+    rf"{CURRENCIES.replace(' ', '|')})? ?(?P<inner>[+-]?)"
+    r"(?P<digits>[\d.,](?:[\d., ']*[\d.,])?)(?P<power>[eE][+-]?\d{1,3})?"
+    rf"(?: ?(?P<last>(?!/|(?i:[ap]m)$)(?:[^\W\d_]|[%‰°/{SYMBOLS}]){{1,10}})\.?)?(?(open)\))"
+)
+CODE = re.compile(r"0\d+|\d+(?:[.,] ?\d+){2,}")
+"""Codes with leading zeros, versions, lists of answers."""
+ADDRESS_OR_PHONE = re.compile(
+    r"(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\d{3}(?: \d{3}){2,}"
+)
+
+
+class NumberFormat(NamedTuple):
+    """How the numbers of a column are written.
+
+    Attributes
+    ----------
+    decimal, thousands : str
+        The separators; that of thousands may be empty.
+    unit : str
+        A currency or a unit, which rows may leave out.
+    unit_first : bool
+        Whether the unit stands before the number.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    unit: str = ""
+    unit_first: bool = False
+
+
+def find_number_format(
+    texts: Sequence[str], counts: Sequence[int] | IndexArray
+) -> NumberFormat | None:
+    """Return the format that reads nearly all rows as numbers, None if there is none."""
+    weights = np.asarray(counts, dtype=np.float64)
+    tokens = [TEXT.fullmatch(text.translate(SAME)) for text in texts]
+    least = MIN_SHARE * weights.sum()
+    if not least or weights[[token is not None for token in tokens]].sum() < least:
+        return None
+    units: Counter[tuple[str, bool]] = Counter()
+    spellings: dict[tuple[str, bool], str] = {}
+    for token, weight in zip(tokens, weights.tolist(), strict=True):
+        if token and (unit := token["last"] or token["first"]):
+            place = _simplify(unit), not token["last"]
+            units[place] += weight
+            spellings.setdefault(place, unit)
+    place = units.most_common(1)[0][0] if units else ("", False)
+    best, most, is_read = None, 0.0, np.zeros(len(texts), dtype=bool)
+    for decimal, thousands in SEPARATORS:
+        found = NumberFormat(decimal, thousands, spellings.get(place, ""), place[1])
+        is_number = ~np.isnan(parse_numbers(texts, found))
+        if (rows := float(weights[is_number].sum())) > most:
+            best, most, is_read = found, rows, is_number
+        if is_number.all():
+            break
+    if most < least or _are_codes(texts, weights, is_read):
+        return None
+    return best
+
+
+def parse_numbers(texts: Sequence[str], number_format: NumberFormat) -> NDArray[np.float64]:
+    """Return texts as numbers, NaN where a text is none."""
+    numbers = (_parse(text.translate(SAME), number_format) for text in texts)
+    return np.fromiter(numbers, np.float64, len(texts))
+
+
+def find_odd(texts: Sequence[str], number_format: NumberFormat) -> list[str]:
+    """Return the texts that are no numbers."""
+    is_odd = np.isnan(parse_numbers(texts, number_format)).tolist()
+    return [text for text, odd in zip(texts, is_odd, strict=True) if odd]
+
+
+def _are_codes(
+    texts: Sequence[str], weights: NDArray[np.float64], is_read: NDArray[np.bool_]
+) -> bool:
+    """Return whether what is not read looks like codes, or what is read like addresses."""
+    rest = [bool(CODE.fullmatch(text)) for text in texts] & ~is_read
+    others = [bool(ADDRESS_OR_PHONE.fullmatch(text.translate(SAME))) for text in texts]
+    total = weights.sum()
+    n_codes, n_others = weights[rest].sum(), weights[others].sum()
+    return bool(n_codes >= MIN_CODE_SHARE * total or n_others >= MIN_SHARE * total)
+
+
+def _parse(text: str, number_format: NumberFormat) -> float:
+    decimal, thousands, unit, unit_first = number_format
+    token = TEXT.fullmatch(text)
+    if token is None:
+        return np.nan
+    first, last, digits = token["first"] or "", token["last"] or "", token["digits"]
+    signs = token["sign"] + token["inner"] + (token["open"] or "")
+    if not _digits_of(decimal, thousands).fullmatch(digits) or len(signs) > 1:
+        return np.nan
+    if signs == "+" and (" " in digits or len(digits) > 7):  # a phone number
+        return np.nan
+    if first or last:
+        given = last if unit_first is False else first
+        if (first and last) or _simplify(given) != _simplify(unit):
+            return np.nan
+    plain = digits.replace(thousands, "") if thousands else digits
+    number = float(plain.replace(decimal, ".") + (token["power"] or ""))
+    return np.nan if np.isinf(number) else -number if signs in ("-", "(") else number
+
+
+@cache
+def _digits_of(decimal: str, thousands: str) -> re.Pattern[str]:
+    whole = r"0|[1-9]\d*"
+    if thousands:
+        whole += rf"|[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+"
+    point = re.escape(decimal)
+    return re.compile(rf"(?:{whole})(?:{point}\d*)?|{point}\d+")
+
+
+def _simplify(unit: str) -> str:
+    """Return a unit without its plural, in small letters."""
+    unit = unit.casefold().rstrip(".")
+    return unit[:-1] if len(unit) > 2 and unit.endswith("s") else unit
