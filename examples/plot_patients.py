@@ -12,6 +12,8 @@ which are one-hot encoded.
 # It comes with scikit-learn, where sex is coded as 1 and 2. We make it a category, and divide
 # the body mass index into the usual three classes.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.datasets import load_diabetes
@@ -54,11 +56,13 @@ means.assign(all=taxonomy.means[0]).round(2)
 # %%
 # Unknown categories
 # ------------------
-# A category that is not in the training data counts as a missing value.
+# A category that is not in the training data counts as a missing value, and a warning says so.
 
 new = patients.head(2).astype({"weight": str})
 new["weight"] = ["underweight", None]
-model.predict(new)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(model.predict(new), caught[0].message)
 
 # %%
 # Comparison with the outcome

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from taxarbor.data import load_animals, make_planted_tree
     from taxarbor.estimators import HMMC, Taxarbor
-    from taxarbor.tables import TableEncoder
+    from taxarbor.tables import TableEncoder, TextColumn
     from taxarbor.taxonomy import Taxonomy
     from taxarbor.tree import LinearRule
 
@@ -31,6 +31,7 @@ __all__ = [
     "Taxarbor",
     "TaxarborError",
     "Taxonomy",
+    "TextColumn",
     "load_animals",
     "make_planted_tree",
 ]
@@ -38,7 +39,7 @@ __all__ = [
 _LATE = {
     **dict.fromkeys(("HMMC", "Taxarbor"), "estimators"),
     "LinearRule": "tree",
-    "TableEncoder": "tables",
+    **dict.fromkeys(("TableEncoder", "TextColumn"), "tables"),
     "Taxonomy": "taxonomy",
     **dict.fromkeys(("load_animals", "make_planted_tree"), "data"),
 }

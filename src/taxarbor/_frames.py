@@ -225,6 +225,15 @@ def find_dtype(cells: Cells) -> str:
     return "empty" if cells.null_count() == len(cells) else f"of type {kind}"
 
 
+def list_levels(cells: Cells) -> list[str] | None:
+    """Return the categories of a column in their order; None if they have none."""
+    if not isinstance(cells, nw.Series) or not nw.is_ordered_categorical(cells):
+        return None
+    if cells.implementation.is_polars() and cells.dtype != nw.Enum:
+        return None  # in the order in which they came
+    return [text_of(one) for one in cells.cat.get_categories().to_list()]
+
+
 def as_numbers(cells: Cells, name: str) -> Array:
     """Return a column as floats, NaN where a value is missing; float32 stays float32.
 
@@ -332,8 +341,8 @@ def as_factor(cells: Any) -> Factor:
     return Factor(np.array([code_of.get(cell, -1) for cell in listed], dtype=np.intp), present)
 
 
-def as_days(cells: Cells, name: str) -> NDArray[np.datetime64]:
-    """Return a column of dates by their days, NaT where a value is missing."""
+def as_times(cells: Cells, name: str) -> NDArray[np.datetime64]:
+    """Return a column of dates as times to the minute, NaT where a value is missing."""
     try:
         if isinstance(cells, nw.Series):
             if isinstance(cells.dtype, nw.Datetime) and cells.dtype.time_zone:
@@ -343,8 +352,8 @@ def as_days(cells: Cells, name: str) -> NDArray[np.datetime64]:
             days = np.asarray(cells)
         if days.dtype.kind != "M":
             texts = ("NaT" if is_missing(one) else str(one).strip() for one in days.tolist())
-            days = np.array([text[:10] for text in texts], dtype="datetime64[D]")
-        return np.asarray(days, dtype="datetime64[D]")
+            days = np.array([text[:16] for text in texts], dtype="datetime64[m]")
+        return np.asarray(days, dtype="datetime64[m]")
     except (TypeError, ValueError) as error:
         raise InputError(
             f"column {name!r} of X holds no dates such as 2026-01-31: {error}"

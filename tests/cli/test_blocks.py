@@ -70,8 +70,8 @@ def test_labels_of_matrices(run_json, refuse, folder, in_blocks, customers, labe
             group.attrs["_index"] = "names"
             group["names"] = [str(one).encode() for one in index]
         file["X"] = X
-    assert run_json("predict", "model.taxarbor", "x.h5ad")["labels"] == labels
-    refuse("no column names", "predict", "model.taxarbor", "x.npy")
+    for name in ("x.h5ad", "x.npy"):
+        assert run_json("predict", "model.taxarbor", name)["labels"] == labels
     refuse("'id'", "predict", "model.taxarbor", "x.npy", "--id-column", "id")
 
 

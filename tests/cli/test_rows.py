@@ -96,7 +96,9 @@ def test_bad_input_of_predict(refuse, folder):
     text = (folder / "customers.csv").read_text(encoding="utf-8").replace("C000,", "C000,x")
     (folder / "text.csv").write_text(text, encoding="utf-8")
     refuse("in row 0", "predict", "model.taxarbor", "text.csv")
-    refuse("standard input", "predict", "model.taxarbor", "-", stdin=b"age,x\n1,2\n")
+    rows = b"age,x\n1,2\n"
+    refuse("'spend', 'visits', 'items'", "predict", "model.taxarbor", "-", stdin=rows)
+    refuse("standard input", "predict", "model.taxarbor", "-", "--id-column", "i", stdin=rows)
     refuse("nowhere: No such file", "predict", "nowhere", "customers.csv")
     refuse("customers.csv", "predict", "customers.csv", "customers.csv")
     refuse("--force", *PREDICT, "-o", "old.csv")
@@ -105,8 +107,8 @@ def test_bad_input_of_predict(refuse, folder):
     refuse("labels.npy", *PREDICT, "-o", "labels.npy")
     refuse("did you mean 'id'", *PREDICT, "--id-column", "idd")
     refuse("'age'", *PREDICT, "--id-column", "age")
-    np.save(folder / "new.npy", np.zeros((3, 4)))
-    refuse("no column names", "predict", "model.taxarbor", "new.npy")
+    np.save(folder / "new.npy", np.zeros((3, 3)))
+    refuse("expecting 4 features", "predict", "model.taxarbor", "new.npy")
     from_labels([0, 1, 0, 1]).save(folder / "m")
     refuse("no rules", "predict", "m", "customers.csv")
 

@@ -73,9 +73,13 @@ def test_missing_values_and_unknown_categories(run_json, refuse, folder, opened)
     run_json("fit", "cars.csv", "-k", 3)
     text = (folder / "cars.csv").read_text(encoding="utf-8")
     (folder / "new.csv").write_text(text.replace("europe", "mars"), encoding="utf-8")
-    assert len(run_json("predict", "cars.taxarbor", "new.csv")["labels"]) == 40
+    predict = ("predict", "cars.taxarbor")
+    assert "origin = 'mars' (10 rows)" in "".join(run_json(*predict, "new.csv")["notes"])
     (folder / "few.csv").write_text(text.replace("weight", "kg"), encoding="utf-8")
-    refuse("'weight'", "predict", "cars.taxarbor", "few.csv")
+    few, whole = (run_json(*predict, name) for name in ("few.csv", "cars.csv"))
+    assert (few["labels"], few["notes"]) == (whole["labels"], [])  # no rule reads it
+    (folder / "few.csv").write_text(text.replace("origin", "from"), encoding="utf-8")
+    refuse("'origin'", *predict, "few.csv")
     model = run_json("show", "cars.taxarbor")["model"]
     assert model["columns"][-1]["column"] == "origin"
     shares = {one["column"]: one["missing"] for one in model["columns"] if one["missing"]}

@@ -225,7 +225,7 @@ def test_a_column_of_vectors_beside_others(X, E, table):
         np.testing.assert_array_equal(found.labels_, fit(X).labels_)
         np.testing.assert_array_equal(found.predict(rows), found.labels_)
     encoder = TableEncoder().fit(table)
-    assert dict(encoder.encoding_.dropped).keys() == {"emb"}
+    assert dict(encoder.columns_.dropped).keys() == {"emb"}
 
 
 def test_nothing_but_vectors(E):

@@ -84,7 +84,7 @@ def test_every_kind_of_frame_gives_the_same_tree(fit, convert):
     expected, model = fit(frame), fit(convert(frame))
     assert model.feature_names_in_.tolist() == [*frame]
     assert model.taxonomy_.feature_names == expected.taxonomy_.feature_names
-    assert model.taxonomy_.encoding.dropped == expected.taxonomy_.encoding.dropped
+    assert model.taxonomy_.columns.dropped == expected.taxonomy_.columns.dropped
     assert "colour" in model.taxonomy_.to_text()
     np.testing.assert_array_equal(model.labels_, expected.labels_)
     np.testing.assert_array_equal(model.predict(convert(frame)), expected.predict(frame))

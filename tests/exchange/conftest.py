@@ -7,7 +7,8 @@ import pytest
 from hypothesis import strategies as st
 
 from taxarbor._types import SolveInfo, Status
-from taxarbor.taxonomy import Stability, Taxonomy
+from taxarbor.tables.columns import Columns
+from taxarbor.taxonomy import NodeStatistics, Stability, Taxonomy
 from taxarbor.taxonomy._stability_result import Curve
 from taxarbor.tree import LinearRule, TreeBuilder
 
@@ -35,9 +36,10 @@ def random_taxonomies(draw):
         score = draw(st.floats())
         builder.record(node, score=score, objective=-score, info=None)
     names = draw(st.none() | st.lists(st.text(max_size=4), min_size=3, max_size=3))
-    tree = builder.freeze(feature_names=names and names[:n_features])
-    means = rng.normal(size=(tree.n_nodes, n_features)).astype(dtype)
-    return Taxonomy(tree, means=means if draw(st.booleans()) else None)
+    columns = Columns.plain(n_features, names and names[:n_features])
+    sums = rng.normal(size=(builder.n_nodes, n_features))
+    statistics = NodeStatistics(np.ones(builder.n_nodes), sums)
+    return Taxonomy(builder.freeze(), columns, statistics if draw(st.booleans()) else None)
 
 
 @pytest.fixture(scope="session")
@@ -57,13 +59,13 @@ def known():
     info = SolveInfo(Status.CONVERGED, n_iter=4, n_passes=9.25, trace=(3.0, 0.1))
     builder.record(0, score=0.75, objective=0.1, info=info)
     builder.refuse(1, "too few rows")
-    return Taxonomy(builder.freeze(feature_names=["a", "b"]))
+    return Taxonomy(builder.freeze(), Columns.plain(2, "ab"))
 
 
 @pytest.fixture(scope="session")
 def bare(known):
     """The known taxonomy without its rules."""
-    return Taxonomy(replace(known.tree, rules=(None,) * known.tree.n_nodes))
+    return replace(known, tree=replace(known.tree, rules=(None,) * known.tree.n_nodes))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import Taxarbor, Taxonomy, exchange
 from taxarbor.exchange import from_linkage, to_dot, to_frame, to_json, to_linkage, to_newick
+from taxarbor.tables.columns import Columns
 from taxarbor.tree import LinearRule, TreeBuilder
 
 HOSTILE = [
@@ -31,7 +32,7 @@ def hostile():
     builder = TreeBuilder(P)
     builder.add_split(0, np.arange(P), LinearRule(np.eye(P), np.zeros(P)))
     builder.refuse(1, 'because "\n')
-    return Taxonomy(builder.freeze(feature_names=HOSTILE))
+    return Taxonomy(builder.freeze(), Columns.plain(P, HOSTILE))
 
 
 def test_a_fitted_model_is_written_as_its_taxonomy(known):
@@ -124,14 +125,15 @@ def test_any_taxonomy_is_strict_json(taxonomies, data):
 def test_json_has_all_that_is_known(known, bare, assessed):
     document = strict(to_json(known))
     assert (document["format"], document["version"]) == ("taxarbor", 1)
-    assert document["feature_names"] == ["a", "b"]
+    assert document["feature_names"] == document["columns"]["names"] == ["a", "b"]
     root, leaf = document["nodes"][:2]
     assert root["rule"]["features"] == [0, 1]
     assert root["info"]["status"] == "converged"
     assert (leaf["score"], leaf["note"], leaf["mean"]) == (None, "too few rows", None)
     assert {node["rule"] for node in strict(to_json(bare))["nodes"]} == {None}
-    document = strict(to_json(replace(assessed, is_boolean=[True, False])))
-    assert document["is_boolean"] == [True, False]
+    columns = replace(assessed.columns, is_boolean=[True, False])
+    document = strict(to_json(replace(assessed, columns=columns)))
+    assert document["columns"]["is_boolean"] == [True, False]
     stability = document["stability"]
     assert stability["n_refits"] == 20
     assert stability["n_recovered"] == [20, 18, 20, 16, 3, 2]

@@ -31,7 +31,7 @@ def grow_greedily(X=SHARES):
 def remove_rules():
     taxonomy = grow()
     tree = replace(taxonomy.tree, rules=(None,) * taxonomy.tree.n_nodes)
-    return replace(taxonomy, tree=tree, means=None)
+    return replace(taxonomy, tree=tree, statistics=None)
 
 
 def shuffle_rows():
@@ -39,7 +39,7 @@ def shuffle_rows():
     taxonomy = grow()
     order = taxonomy.tree.order.copy()
     order[::3] = np.random.default_rng(0).permutation(order[::3])
-    return replace(taxonomy, tree=replace(taxonomy.tree, order=order), means=None)
+    return replace(taxonomy, tree=replace(taxonomy.tree, order=order), statistics=None)
 
 
 def choose_among(taxonomy, ruled):
@@ -109,7 +109,7 @@ def cases(four_clusters, three_nodes):
         why = explain(given, X)
         case = SimpleNamespace(name=name, given=taxonomy_of(given), X=X, dense=dense, why=why)
         case.tree, case.means = why.taxonomy.tree, why.taxonomy.means
-        case.tolerance = 1e-4 if case.means.dtype == np.float32 else 1e-9
+        case.tolerance = 1e-4 if why.data.dtype == np.float32 else 1e-9
         cases[name] = case
     return cases
 

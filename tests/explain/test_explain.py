@@ -14,6 +14,8 @@ from taxarbor import TableEncoder, Taxarbor, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.explain import Explanation, explain
 from tests.explain.conftest import describe, steps_of_row
+from tests.taxonomy.conftest import drop_rows
+from tests.tree.conftest import bits
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def assert_same(one, other):
 
 
 def test_a_model_its_taxonomy_and_one_without_means_are_the_same(model, X):
-    expected, bare = explain(model, X), replace(model.taxonomy_, means=None)
+    expected, bare = explain(model, X), replace(model.taxonomy_, statistics=None)
     assert isinstance(expected, Explanation)
     for given in (model, model.taxonomy_, bare):
         assert_same(explain(given, X), expected)
@@ -50,27 +52,26 @@ def test_arrays_of_every_kind(model, X):
     ):
         for given in (model.taxonomy_, labels):
             one, other = explain(given, X), explain(given, convert(X))
-            assert other.taxonomy.feature_names is None
-            np.testing.assert_array_equal(one.taxonomy.is_boolean, other.taxonomy.is_boolean)
+            assert bits(other.taxonomy.columns) == bits(one.taxonomy.columns)
             assert one.names == other.names
             np.testing.assert_allclose(one.least_margins, other.least_margins, atol=1e-9)
             np.testing.assert_allclose(one.taxonomy.means, other.taxonomy.means, atol=1e-12)
 
 
 def test_numbers_of_every_kind(X):
-    bits = X > 0.5
-    model = Taxarbor(4, random_state=0).fit(bits.astype(float))
-    expected = explain(model, bits.astype(float))
-    for data in (bits, bits.astype(int), bits.astype("uint8"), bits.astype(object)):
+    whole = X > 0.5
+    model = Taxarbor(4, random_state=0).fit(whole.astype(float))
+    expected = explain(model, whole.astype(float))
+    for data in (whole, whole.astype(int), whole.astype("uint8"), whole.astype(object)):
         assert_same(explain(model, data), expected)
     single = X.astype("float32")
     model = Taxarbor(5, random_state=0).fit(single)
     why = explain(model, single)
-    assert why.taxonomy.means.dtype == why.taxonomy.tree.rules[0].dtype == np.float32
+    assert why.data.dtype == why.taxonomy.tree.rules[0].dtype == np.float32
     assert_same(why, explain(model, single.astype(float)))
     taxonomy = Taxarbor(3, random_state=0).fit(whole := np.round(4 * single)).taxonomy_
-    why = explain(replace(taxonomy, means=None), whole.astype(int))
-    assert why.taxonomy.means.dtype == np.float32
+    why = explain(replace(taxonomy, statistics=None), whole.astype(int))
+    np.testing.assert_array_equal(why.taxonomy.means, taxonomy.means)
 
 
 def test_frames_name_rows_and_columns(model, X, frame, animals):
@@ -120,12 +121,12 @@ def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
 
 def test_columns_of_another_frame(frame, X):
     fitted, column = Taxarbor(4, random_state=0).fit(frame), frame.columns[3]
+    assert_same(explain(fitted, frame[frame.columns[::-1]]), explain(fitted, frame))
     for other in (
-        frame[frame.columns[::-1]],
         pl.DataFrame(X, schema=list(frame.columns[::-1])),
         frame.rename(columns=str.upper),
     ):
-        with pytest.raises(ValueError, match="columns of X"):
+        with pytest.raises(ValueError, match=r"the mean of|X lacks columns"):
             explain(fitted, other)
     with pytest.raises(ValueError, match=f"mean of {column} was 0.*, and is 17,590 now"):
         explain(fitted, frame.assign(**{column: 17590.0}))
@@ -153,7 +154,7 @@ def test_columns_that_do_not_vary_are_no_reason(X):
     wide = np.column_stack([X, np.zeros(206), np.ones(206), np.full(206, 1e9)])
     for given in (Taxarbor(4, random_state=0).fit(wide), from_labels(np.arange(206) % 3)):
         why = explain(given, wide)
-        assert not why.taxonomy.is_boolean[-3:].any()
+        assert not why.taxonomy.columns.is_boolean[-3:].any()
         for features in (why.deciding_features(1), why.distinctive_features(1, 88)):
             columns = {feature["column"] for feature in features}
             assert columns
@@ -209,15 +210,16 @@ def test_a_tree_of_counts_gets_its_rows(model, X):
     assert explain(attached, sample).taxonomy.tree.sizes[0] == len(sample)
 
 
-def test_rows_outside_memory_are_refused(model, X, tmp_path):
+def test_files_are_read_and_dask_is_refused(model, X, tmp_path):
     np.save(tmp_path / "x.npy", X)
     array = pytest.importorskip("dask.array")
-    for given in (tmp_path / "x.npy", "nowhere.npy", array.from_array(X)):
-        for taxonomy in (model, drop_rows(model.taxonomy_)):
-            with pytest.raises(TypeError, match=r"^X must be rows in memory.*attach\(sample\)"):
-                explain(taxonomy, given)
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    assert_same(explain(model, mapped), explain(model, X))
+    for taxonomy in (model, drop_rows(model.taxonomy_)):
+        with pytest.raises(TypeError, match=r"^X must be rows in memory.*a sample, and attach"):
+            explain(taxonomy, array.from_array(X))
+    with pytest.raises(FileNotFoundError):
+        explain(model, "nowhere.npy")
+    for on_disk in (tmp_path / "x.npy", np.load(tmp_path / "x.npy", mmap_mode="r")):
+        assert_same(explain(model, on_disk), explain(model, X))
 
 
 def test_rows_in_other_units_are_refused(X):

@@ -125,7 +125,7 @@ def test_blocks_of_rows_do_not_matter():
 
 def split_why(why, step):
     """Return the features that a step names, their values, and whether they are against it."""
-    names = why.taxonomy.feature_names or [f"x{j}" for j in range(why.taxonomy.n_features)]
+    names = why.taxonomy.feature_names
     parts = [one.partition(" = ") for one in step["why"].split("; ") if one]
     return [
         (names.index(name), text.removesuffix(" (against)"), text.endswith(" (against)"))

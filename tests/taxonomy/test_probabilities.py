@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from taxarbor.tables.columns import FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate, find_staying
-from taxarbor.tables.columns import FeatureRows
 from taxarbor.tree import LinearRule, TreeBuilder
 from tests.taxonomy.conftest import set_means
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from taxarbor._errors import InputError, TableWarning, counted, some
+from taxarbor._errors import InputError, TableWarning, counted
 from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
@@ -152,10 +152,7 @@ def _make_encoder(scale: str, metric: Any, *, is_matrix: bool) -> Any:
 def _describe_fit(taxonomy: "Taxonomy") -> Iterator[str]:
     """Yield notes on the columns and rows of a table that a fit left out or changed."""
     tree, columns = taxonomy.tree, taxonomy.columns
-    if columns.dropped:
-        listed = [f"{name} ({reason})" for name, reason in columns.dropped]
-        yield f"columns left out: {some(listed, MAX_NAMED)}"
-    yield from columns.notes
+    yield from (note.for_shell for note in columns.notes)
     n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
     if n_excluded > 0:
         rows = counted(n_excluded, "outlier or empty row", "outliers or empty rows")

@@ -353,7 +353,7 @@ def _find_tree(
     stop, splitter = repeats.scale_stop(settings.stop), settings.splitter
     if splitter.min_size > 1:  # 1 is no bound, however little a row weighs
         splitter = replace(splitter, min_size=repeats.scale_size(splitter.min_size))
-    vectors = sample.embedding
+    vectors = features.embedding
     if vectors is not None:
         check_range(vectors, "embedding")
     points = reduce_wide(repeats.repeat(features.data if vectors is None else vectors))

@@ -22,6 +22,7 @@ from taxarbor.explain import Explanation, explain
 from taxarbor.explain._explanation import EXAMPLES
 from taxarbor.metrics import tree_scores
 from taxarbor.tables.columns import Column, Columns
+from taxarbor.tables.notes import MAX_NOTES
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import describe_decision
 from taxarbor.tree import Tree
@@ -219,7 +220,7 @@ def _describe_table(columns: Columns) -> Values | None:
             for column in shown
         ],
         "dropped": [list(map(printable, pair)) for pair in columns.dropped[:MAX_COLUMNS]],
-        "notes": list(map(printable, columns.notes)),
+        "notes": [printable(str(note)) for note in columns.notes[:MAX_NOTES]],
         "counts": (len(columns), len(columns.dropped)),
     }
 

@@ -2,5 +2,6 @@
 
 from taxarbor.tables._read_table import Table, read_table
 from taxarbor.tables.encoder import TableEncoder
+from taxarbor.tables.kinds import TextColumn
 
-__all__ = ["Table", "TableEncoder", "read_table"]
+__all__ = ["Table", "TableEncoder", "TextColumn", "read_table"]

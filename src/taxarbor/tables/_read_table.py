@@ -31,7 +31,7 @@ from taxarbor.sources._file_checks import (
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
 from taxarbor.sources._parquet import open_parquet, to_pandas
 from taxarbor.tables._read_csv import read_csv
-from taxarbor.tables.kinds import find_row_names
+from taxarbor.tables.column_checks import find_row_names
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 Texts: TypeAlias = Mapping[str, tuple[str, ...]]

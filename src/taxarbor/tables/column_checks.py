@@ -1,6 +1,7 @@
 """What numbers may be other than measurements: identifiers, codes, copies, bits, counts."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._frames import Frame, find_dtype
+from taxarbor._types import Array, IndexArray, Matrix
 
 MIN_ROWS_OF_COUNT = 100
 """Rows from which on different integers that fill half of their range identify rows. Of
@@ -19,16 +21,20 @@ YEARS = 1500, 2100
 """Integers between these may be years."""
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
-IDENTIFIER_NAMES = frozenset(
-    "id index idx key no nr row rowid rownum rownames uid uuid".split()
+IDENTIFIER = re.compile(
+    r"#|no|nr|key|primary key|index|idx|row|row ?(?:index|id|num)|u?uid|unnamed 0|id|id .*|"
+    r".* id|(?:.* )?(?:account|case|client|customer|employee|invoice|loan|member|obs|order|"
+    r"observation|passenger|patient|person|player|policy|product|record|reference|respondent|"
+    r"row|s|sample|serial|session|sr|student|subject|ticket|transaction|user) ?"
+    r"(?:id|no|nr|num|number|key)"
 )
-NUMBER_WORDS = frozenset("no nr num number".split())
-OWNED = frozenset(
-    "account case client customer employee invoice loan member observation obs order passenger "
-    "patient person player policy product record reference respondent row s sample serial "
-    "session sr student subject ticket transaction user".split()
-)
-"""What may have an identifier: in names such as order_no and customerid."""
+
+ENDS_IN_ID = re.compile(r"(?i:id|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
+"""Names of identifiers, though their values repeat."""
+MAX_ROW_NAME = 100
+"""Characters of a text that may be the name of a row."""
+LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")
+"""Dates such as 1/2/2024, and numbers such as $1,200, which are no names."""
 
 MIN_SENTINEL_SHARE, MIN_SENTINEL_ROWS = 0.02, 5
 """Rows that a number for missing values has at least."""
@@ -36,14 +42,14 @@ NINES = re.compile(r"9+[789]")
 MAX_SHARE_OF_NINES = 0.3
 """Share of values that end in 9, from which on they are prices."""
 
-CODE_WORDS = frozenset(
-    "type class code codes category cat zone region cover kind species cluster segment sector "
-    "district department industry occupation race ethnicity religion country state city "
-    "brand method channel label color colour soil job marital".split()
+CODE = re.compile(
+    r"type|class|codes?|category|cat|zone|region|cover|kind|species|cluster|segment|sector|soil|"
+    r"district|department|industry|occupation|job|race|ethnicity|religion|country|state|city|"
+    r"brand|method|channel|label|colou?r|marital"
 )
-DEGREE_WORDS = frozenset(
-    "age count counts number num no n level grade rating score rank size income year month day "
-    "week hour price rate index risk".split()
+DEGREE = re.compile(
+    r"age|counts?|number|num|no|n|level|grade|rating|score|rank|size|income|year|month|day|week|"
+    r"hour|price|rate|index|risk"
 )
 MAX_CODES, MIN_ROWS_OF_CODES, MIN_PRESENT_SHARE = 60, 100, 0.8
 """Codes at most, the rows they need, and the share of them that are there."""
@@ -51,7 +57,7 @@ MAX_CODES, MIN_ROWS_OF_CODES, MIN_PRESENT_SHARE = 60, 100, 0.8
 MIN_CORRELATION = 0.999
 MIN_ROWS_OF_COPY = 5
 """Rows in which a column differs from its most common value, to be called a copy."""
-N_PROJECTIONS, REACH = 8, 0.25
+N_PROJECTIONS, REACH, N_NEIGHBOURS = 8, 0.25, 6
 """Columns with correlation 0.999 are 0.13 apart in so many random projections, on average."""
 
 MAX_ROWS_TRIED, MAX_BYTES_TRIED = 2000, 64
@@ -68,37 +74,63 @@ MIN_GENES, MIN_ZERO_SHARE, MIN_LARGEST, MIN_TOTALS_RATIO = 50, 0.3, 10, 1.5
 
 def is_named_like_identifier(name: str) -> bool:
     """Return whether a column is named like an identifier: StoreID, order_no, Unnamed: 0."""
-    words = [word.casefold() for word in WORD.findall(name)]
-    if not words:
-        return name.strip() == "#"
-    joined, last = "".join(words), words[-1]
-    return (
-        joined in IDENTIFIER_NAMES
-        or "id" in (words[0], last)
-        or bool(re.fullmatch(r"unnamed0|rowindex|primarykey", joined))
-        or (last in NUMBER_WORDS and len(words) > 1 and words[-2] in OWNED)
-        or any(
-            joined == f"{one}{end}" for one in OWNED for end in ("id", "no", "number", "key")
-        )
-    )
+    return IDENTIFIER.fullmatch(_split_name(name) or name.strip()) is not None
 
 
-def is_identifier(name: str, values: Array) -> bool:
-    """Return whether numbers, one per row, are different integers that identify rows.
+def _split_name(name: str) -> str:
+    return " ".join(WORD.findall(name)).casefold()
 
-    They do by their name, or if they fill their range; few rows only if counted from 0 or 1.
+
+def is_identifier(
+    name: str, values: Array, rows: IndexArray | None = None, n_all: int | None = None
+) -> bool:
+    """Return whether integers identify rows: by the name, or different ones that fill a range.
+
+    Few rows only if counted from 0 or 1. ``rows`` are their numbers in a table of ``n_all``
+    rows, of which they may be a sample: then they rise with the row.
     """
     n = len(values)
-    if n < 3 or not (values == np.floor(values)).all() or len(np.unique(values)) < n:
+    if n < 3 or not (values == np.floor(values)).all():
         return False
-    low, high = float(values.min()), float(values.max())
-    if is_named_like_identifier(name):
-        return bool(np.isfinite(high - low))
+    low, high, steps = float(values.min()), float(values.max()), np.diff(values)
+    is_named = is_named_like_identifier(name) and bool(np.isfinite(high - low))
+    if ENDS_IN_ID.fullmatch(name.strip()):
+        return True
+    if is_named or len(np.unique(values)) < n:
+        return is_named and len(np.unique(values)) == n
+    least = MIN_FILLED_SHARE * (high - low + 1.0)
     if YEARS[0] <= low and high <= YEARS[1]:
         return False
-    if n >= MIN_ROWS_OF_COUNT:
-        return n >= MIN_FILLED_SHARE * (high - low + 1.0)
-    return low in (0.0, 1.0) and bool((np.diff(values) == 1.0).all())
+    if rows is not None and n_all is not None and len(rows) < n_all:
+        return bool((steps > 0.0).all()) and float(rows[-1] - rows[0] + 1) >= least
+    is_count = low in (0.0, 1.0) and bool((steps == 1.0).all())
+    return n >= least if n >= MIN_ROWS_OF_COUNT else is_count
+
+
+def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
+    """Return the only column that identifies rows, of text or else of integers.
+
+    Of several, the only one that is named like an identifier.
+    """
+    columns = {name: frame.get_column(name) for name in names}
+    named = [name for name, cells in columns.items() if _are_row_names(cells)] or [
+        name
+        for name, cells in columns.items()
+        if cells.dtype.is_integer() and not cells.null_count()
+        if is_identifier(name, values := cells.to_numpy())
+        if len(np.unique(values)) == len(values)
+    ]
+    if len(named) > 1:  # such as a comment, beside an identifier
+        named = [name for name in named if is_named_like_identifier(name)]
+    return named[0] if len(named) == 1 else None
+
+
+def _are_row_names(cells: Any) -> bool:
+    if find_dtype(cells) != "text" or cells.null_count() or cells.n_unique() < len(cells):
+        return False
+    texts = cells.to_list()
+    is_short = max(map(len, texts)) <= MAX_ROW_NAME
+    return is_short and not all(map(LIKE_VALUE.fullmatch, texts))
 
 
 # Numbers that stand for something else
@@ -146,8 +178,10 @@ def looks_like_codes(name: str, values: Array) -> bool:
 
     Numbers alone do not tell classes from counts or degrees.
     """
-    words = {word.casefold() for word in WORD.findall(name)}
-    if not words & CODE_WORDS or words & DEGREE_WORDS or len(values) < MIN_ROWS_OF_CODES:
+    words = _split_name(name).split()
+    if not any(map(CODE.fullmatch, words)) or any(map(DEGREE.fullmatch, words)):
+        return False
+    if len(values) < MIN_ROWS_OF_CODES:
         return False
     low, high = float(values.min()), float(values.max())
     if low not in (0.0, 1.0) or not 3 <= high - low + 1 <= MAX_CODES:
@@ -169,43 +203,37 @@ def find_copies(X: Array, rtol: float = 1e-3) -> list[tuple[int, ...]]:
     n, p = X.shape
     if n < 2 * MIN_ROWS_OF_COPY or p < 2:
         return []
+    is_known = np.isfinite(X)
+    n_known = np.maximum(is_known.sum(axis=0), 1)
     with np.errstate(all="ignore"):
-        is_known = np.isfinite(X)
-        n_known = np.maximum(is_known.sum(axis=0), 1)
         Z = np.where(is_known, X, 0.0)
         Z = np.where(is_known, Z - Z.sum(axis=0) / n_known, 0.0)
-        stds = np.sqrt(np.square(Z).sum(axis=0) / n_known)
-        Z /= stds
-    n_unlike = np.minimum((X != _find_common(X)).sum(axis=0), n_known)
+        Z /= np.sqrt(np.square(Z).sum(axis=0) / n_known)
+    common = np.partition(X, n // 2, axis=0)[n // 2]  # if more than half of a column have it
+    n_unlike = np.minimum((common != X).sum(axis=0), n_known)
     usable = np.flatnonzero(np.isfinite(Z).all(axis=0) & (n_unlike >= MIN_ROWS_OF_COPY))
-    directions = np.random.default_rng(0).normal(size=(N_PROJECTIONS, n)) / np.sqrt(n)
-    places, group = np.unique(
-        np.abs(directions @ Z[:, usable]).T.round(6), axis=0, return_inverse=True
-    )
-    _, first = np.unique(group, return_index=True)
-    candidates = (
-        [
-            *zip(usable[first[group]].tolist(), usable.tolist(), strict=True),
-            *usable[first[cKDTree(places).query_pairs(REACH, output_type="ndarray")]].tolist(),
-        ]
-        if len(usable)
-        else []
-    )
-    pairs = [(i, j) for i, j in candidates if i != j and _are_copies(X[:, i], X[:, j], rtol)]
-    if not pairs:
+    if not len(usable):
         return []
-    graph = coo_array((np.ones(len(pairs)), np.array(pairs).T), shape=(p, p))
-    _, owner = connected_components(graph, directed=False)
-    members: dict[int, list[int]] = {}
-    for column, one in enumerate(owner.tolist()):
-        members.setdefault(one, []).append(column)
-    return [tuple(columns) for columns in members.values() if len(columns) > 1]
-
-
-def _find_common(X: Array) -> Array:
-    """Return a value of each column that is its most common one if more than half have it."""
-    middle = X.shape[0] // 2
-    return np.partition(X, middle, axis=0)[middle]
+    directions = np.random.default_rng(0).normal(size=(N_PROJECTIONS, n)) / np.sqrt(n)
+    places = np.abs(directions @ Z[:, usable]).T.round(6)
+    places, first, group = np.unique(places, axis=0, return_index=True, return_inverse=True)
+    found = cKDTree(places).query(places, N_NEIGHBOURS, distance_upper_bound=REACH)
+    near = np.asarray(found[1])
+    rows, which = np.nonzero(near < len(places))
+    pairs = np.concatenate(
+        [
+            np.column_stack([usable, usable[first[group.ravel()]]]),
+            usable[first[np.column_stack([rows, near[rows, which]])]],
+        ]
+    )
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    same = [[i, j] for i, j in pairs.tolist() if _are_copies(X[:, i], X[:, j], rtol)]
+    ends = np.array(same, dtype=np.intp).reshape(-1, 2).T
+    _, owner = connected_components(coo_array((np.ones(len(same)), ends), shape=(p, p)))
+    members: dict[int, tuple[int, ...]] = {}
+    for column in np.unique(ends).tolist():
+        members[owner[column]] = (*members.get(owner[column], ()), column)
+    return [*members.values()]
 
 
 def _are_copies(a: Array, b: Array, rtol: float) -> bool:
@@ -253,7 +281,7 @@ def looks_like_bits(X: NDArray[Any]) -> bool:
     return bool(within_size.max() < MAX_BIT_CORRELATION > abs(high - low))
 
 
-def look_like_counts(X: Any) -> bool:
+def look_like_counts(X: Matrix) -> bool:
     """Return whether rows, dense or CSR, are raw counts, as of genes in cells.
 
     Most are zero, and of the others one is the most common; images have many large values.
@@ -261,13 +289,14 @@ def look_like_counts(X: Any) -> bool:
     n, p = X.shape
     if p < MIN_GENES or n < 2:
         return False
-    rows = X[:: -(-n // MAX_ROWS_TRIED)]
-    values = np.asarray(rows.data if issparse(rows) else rows[rows != 0])
+    rows: Any = X[:: -(-n // MAX_ROWS_TRIED)]
+    is_sparse = issparse(X)
+    values: NDArray[Any] = rows.data if is_sparse else rows[rows != 0]
     if not len(values) or not (values >= 0).all() or not (values == np.floor(values)).all():
         return False
     ones, twos, threes = (int((values == one).sum()) for one in (1, 2, 3))
-    n_zeros = rows.shape[0] * p - np.count_nonzero(values)
     if not (ones > twos > threes and values.max() > MIN_LARGEST):
         return False
     low, high = np.quantile(np.asarray(rows.sum(axis=1)).ravel(), [0.05, 0.95]).tolist()
-    return n_zeros >= MIN_ZERO_SHARE * rows.shape[0] * p and high >= MIN_TOTALS_RATIO * low
+    share = np.count_nonzero(values) / (rows.shape[0] * p)
+    return bool(share <= 1.0 - MIN_ZERO_SHARE and high >= MIN_TOTALS_RATIO * low)

@@ -8,11 +8,12 @@ each category. Only a fit sees features scaled, as factor analysis of mixed data
 are then brought back to the units of the table.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, cast, final
 
 import narwhals as nw
 import numpy as np
@@ -23,25 +24,38 @@ from taxarbor._errors import InputError, some
 from taxarbor._frames import (
     Cells,
     Factor,
-    as_days,
     as_factor,
     as_matrix,
     as_numbers,
     as_table,
+    as_times,
     column_names,
+    find_dtype,
     float_type,
     is_missing,
     is_plain,
     iterate_columns,
+    list_cells,
     text_of,
 )
 from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.rows import Rows
 from taxarbor.rows._rows import all_finite, check_structure
+from taxarbor.tables.notes import Note
+from taxarbor.tables.spelled_dates import (
+    DATE_PARTS,
+    DATES,
+    TIME_OF_DAY,
+    DateFormat,
+    parse_dates,
+    split_date,
+)
+from taxarbor.tables.spelled_numbers import NumberFormat, parse_numbers
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-DATE_PARTS = ("year", "month", "weekday")
-KINDS = ("number", "category", *DATE_PARTS)
+KINDS = ("number", "category", "ordered", "text", *DATE_PARTS)
+WORD = re.compile(r"\w\w+")
+"""A word of a text; in small letters."""
 MIN_FEATURES_PER_SPARSE_COLUMN = 4
 """Features per column beyond which the features are kept sparse."""
 CELLS_AT_ONCE = 1 << 20
@@ -49,7 +63,8 @@ CELLS_AT_ONCE = 1 << 20
 
 Parsed: TypeAlias = Any
 """Cells of a table as numbers: a matrix, or a list with the cells of each column: floats, NaN
-where a value is missing, or codes of more than two categories, -1 where it is missing."""
+where a value is missing; codes of more than two categories, -1 where it is missing; CSR, 1 for
+each word of a text."""
 
 
 @final
@@ -59,22 +74,33 @@ class Reading:
 
     Attributes
     ----------
-    kind : {"category", "year", "month", "weekday"}
-        The type of its cells.
+    kind : {"number", "category", "ordered", "text", "year", "month", "weekday", "hour"}
+        The type of its cells; "number" if they are written in a format.
     categories : tuple of str
-        The values of a category; of two, the second is the feature.
+        The values of a category; of two, the second is the feature. The levels of an ordered
+        one, from the lowest, and the words of texts.
     rare : tuple of str
-        Values that were too rare to be categories, and count as missing.
+        Values that are known, and count as missing: too rare, or no numbers.
+    format : tuple
+        The values of a ``NumberFormat`` or a ``DateFormat``; () where cells have a type.
     """
 
     kind: str
     categories: tuple[str, ...] = ()
     rare: tuple[str, ...] = ()
+    format: tuple[Any, ...] = ()
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return len(self.categories) if len(self.categories) > 2 else 1
+        if self.kind == "text":
+            return len(self.categories)
+        return len(self.categories) if self.is_nominal and len(self.categories) > 2 else 1
+
+    @property
+    def is_nominal(self) -> bool:
+        """Whether the values have no order, and more than two have a feature each."""
+        return self.kind in ("category", "weekday")
 
 
 class Column(NamedTuple):
@@ -84,14 +110,17 @@ class Column(NamedTuple):
     ----------
     name, position : str, int
         Its name, ``x3`` where the table has none, and its position in the table.
-    kind : {"number", "boolean", "category", "year", "month", "weekday"}
-        The type of its cells.
+    kind : str
+        The type of its cells: "number", "boolean", or that of a ``Reading``.
     fill : tuple of float
         Imputes missing values: the mean, or the share of each category.
     categories : tuple of str
-        The values of a category; of two, the second is the feature.
+        The values of a category; of two, the second is the feature. The levels of an ordered
+        one, and the words of texts.
     missing : float
         The share of missing values, in the fit.
+    unit : str
+        How a value is shown: ``{} %``.
     """
 
     name: str
@@ -100,6 +129,7 @@ class Column(NamedTuple):
     fill: tuple[float, ...]
     categories: tuple[str, ...] = ()
     missing: float = 0.0
+    unit: str = ""
 
     @property
     def label(self) -> str:
@@ -108,9 +138,27 @@ class Column(NamedTuple):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """A name of each feature: ``age``, ``origin = Japan``."""
+        """A name of each feature: ``age``, ``origin = Japan``, ``has "late" in comment``."""
+        if self.kind == "text":
+            return tuple(f'has "{word}" in {self.name}' for word in self.categories)
         shown = self.categories[1:] if len(self.categories) == 2 else self.categories
+        shown = () if self.kind == "ordered" else shown
         return tuple(f"{self.label} = {value}" for value in shown) or (self.label,)
+
+
+class FoundColumn(NamedTuple):
+    """A column that is used, or a part of one: how it is read, its cells and statistics."""
+
+    position: int
+    cells: Any
+    """As in :data:`Parsed`; None for those of a matrix."""
+    reading: Reading | None
+    fill: tuple[float, ...]
+    """The mean, or the share of each category or word."""
+    missing: float
+    std: float = 0.0
+    """Standard deviation of numbers without outliers; zero for categories."""
+    is_boolean: bool = False
 
 
 class FeatureRows(NamedTuple):
@@ -161,10 +209,12 @@ class Columns:
         Whether each row is normalized to length 1 first.
     imputes : bool
         Whether missing values are imputed; else they are refused.
+    missing_values : tuple of str
+        Texts and numbers that count as missing.
     dropped : tuple of (str, str)
         Each column that is left out, and why.
-    notes : tuple of str
-        What was noticed or changed, a line each, the most important first.
+    notes : tuple of Note
+        What was noticed or changed, the most important first.
     owner : int array of shape (n_features,)
         The column of each feature.
 
@@ -187,8 +237,9 @@ class Columns:
     scale: Array = field(default_factory=lambda: np.ones(0))
     unit_length: bool = False
     imputes: bool = True
+    missing_values: tuple[str, ...] = ()
     dropped: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     owner: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -246,9 +297,10 @@ class Columns:
         if reading is None:
             kind = "boolean" if self.is_boolean[begin] else "number"
             return Column(name, position, kind, fill, missing=missing)
-        if len(reading.categories) == 2:
+        if reading.is_nominal and len(reading.categories) == 2:
             fill = (1.0 - fill[0], fill[0])
-        return Column(name, position, reading.kind, fill, reading.categories, missing)
+        unit = NumberFormat(*reading.format).pattern if reading.kind == "number" else ""
+        return Column(name, position, reading.kind, fill, reading.categories, missing, unit)
 
     def __iter__(self) -> Iterator[Column]:
         return (self[place] for place in range(len(self)))
@@ -320,7 +372,7 @@ class Columns:
             return self
         n_categories = np.ones(len(self))
         for place, reading in self.readings.items():
-            n_categories[place] = max(len(reading.categories) - 1, 1)
+            n_categories[place] = max(len(reading.categories) - 1, 1) ** reading.is_nominal
         return replace(self, scale=self.scale * np.sqrt(n_categories[self.owner]))
 
     # Rows
@@ -433,18 +485,16 @@ class Columns:
         if not self.readings:
             matrix = _select_matrix(table, positions, self._gap)
             if matrix is not None:
-                data = _as_float(matrix, np.dtype(dtype))
+                data = mark_missing(_as_float(matrix, np.dtype(dtype)), self.missing_values)
                 return np.ascontiguousarray(data)
         present = positions[positions >= 0]
         columns = iterate_columns(table, present)
-        cells: list[NDArray[Any]] = []
+        cells: list[Any] = []
         for place, position in enumerate(positions.tolist()):
             if position >= 0:
                 cells.append(self._read_cells(place, next(columns), unseen))
             else:
-                reading = self.readings.get(place)
-                gap = -1 if reading is not None and reading.n_features > 1 else self._gap
-                cells.append(np.full(table.shape[0], gap))
+                cells.append(self._fill_gap(place, table.shape[0]))
         return cells
 
     def _select_sparse(self, table: Any, positions: IndexArray, dtype: Any) -> Any:
@@ -467,7 +517,7 @@ class Columns:
         return sparse.hstack(parts, "csr", dtype=data.dtype)[:, order]
 
     def _join(
-        self, cells: Sequence[NDArray[Any]], n_rows: int, dtype: Any, *, scaled: bool
+        self, cells: Sequence[Any], n_rows: int, dtype: Any, *, scaled: bool
     ) -> FeatureRows:
         """Build features column by column; scaled in double, before digits are lost."""
         missing = np.zeros((n_rows, len(self)), dtype=bool, order="F")
@@ -480,7 +530,10 @@ class Columns:
             if not scaled:
                 shift, scale = np.zeros(len(fills)), np.ones(len(fills))
             block: Any
-            if features.stop - features.start == 1:
+            if sparse.issparse(values):
+                block = cast("Any", values).multiply(1.0 / scale[None]).tocsr()
+                block = block if self.is_sparse else block.toarray()
+            elif features.stop - features.start == 1:
                 missing[:, place] = np.isnan(values)
                 known = np.where(missing[:, place], values.dtype.type(fills[0]), values)
                 block = (known[:, None] - shift) / scale
@@ -496,21 +549,28 @@ class Columns:
         joined = sparse.hstack(blocks, "csr") if self.is_sparse else data
         return FeatureRows(joined, missing if missing.any() else None)
 
-    def _read_cells(
-        self, place: int, cells: Cells, unseen: Counter[tuple[str, str]]
-    ) -> NDArray[Any]:
-        """Return the cells of a column: floats, or the codes of more than two categories."""
-        reading, name = self.readings.get(place), self[place].name
-        if reading is None:
-            return as_numbers(cells, name)
-        if reading.kind in DATE_PARTS:
-            parts = date_parts(as_days(cells, name))
-            if reading.kind != "weekday":
-                return parts[reading.kind]
-            factor = Factor(parts["weekday"], list(WEEKDAYS))
-        else:
-            factor = as_factor(cells)
-        return encode_factor(reading, factor, name, unseen)
+    def _read_cells(self, place: int, cells: Cells, unseen: Counter[tuple[str, str]]) -> Any:
+        """Return the cells of a column, as in :data:`Parsed`."""
+        reading = self.readings.get(place, Reading("number"))
+        name = self[place].name
+        kind = find_dtype(cells)
+        if kind == "object" and any(isinstance(cell, str) for cell in list_cells(cells)):
+            kind = "text"
+        if reading.kind == "number" and kind not in ("text", "category"):
+            return mark_missing(as_numbers(cells, name), self.missing_values)
+        if reading.kind in DATE_PARTS and kind == "date":
+            return encode_times(reading, as_times(cells, name))
+        return encode_factor(
+            reading, drop_missing(as_factor(cells), self.missing_values), name, unseen
+        )
+
+    def _fill_gap(self, place: int, n_rows: int) -> Any:
+        """Return the cells of an absent column."""
+        reading = self.readings.get(place)
+        if reading is not None and reading.kind == "text":
+            return sparse.csr_array((n_rows, reading.n_features))
+        is_coded = reading is not None and reading.n_features > 1
+        return np.full(n_rows, -1 if is_coded else self._gap)
 
     def _scale(self, data: Any) -> None:
         """Subtract and divide, in place; only the stored entries of a sparse matrix."""
@@ -546,24 +606,33 @@ class Columns:
             unit_length=bool(values["unit_length"]),
             imputes=bool(values["imputes"]),
             dropped=tuple((str(name), str(why)) for name, why in values["dropped"]),
-            notes=tuple(map(str, values["notes"])),
+            missing_values=tuple(map(str, values["missing_values"])),
+            notes=tuple(Note(*map(str, note)) for note in values["notes"]),
             **{name: arrays[name] for name in ARRAYS},
         )
 
 
 ARRAYS = ("positions", "fills", "missing", "is_boolean", "shift", "scale")
-_PLAIN = ("n_columns_in", "names", "unit_length", "imputes", "dropped", "notes")
+_PLAIN = (
+    *("n_columns_in", "names", "unit_length", "imputes", "missing_values", "dropped", "notes"),
+)
 
 
 def _make_reading(values: dict[str, Any]) -> Reading:
     """Return a reading from values of JSON, or raise ValueError."""
     categories, rare = (tuple(map(str, values[name])) for name in ("categories", "rare"))
-    reading = Reading(str(values["kind"]), categories, rare)
+    reading = Reading(str(values["kind"]), categories, rare, tuple(values["format"]))
+    has_values = reading.is_nominal or reading.kind in ("ordered", "text")
     is_right = (
-        reading.kind in KINDS[1:]
-        and bool(categories) == (reading.kind in ("category", "weekday"))
+        reading.kind in KINDS
+        and bool(categories) == has_values
         and len({*categories}) == len(categories)
+        and all(day in WEEKDAYS for day in categories if reading.kind == "weekday")
     )
+    if reading.kind == "number":
+        is_right = is_right and NumberFormat(*reading.format).decimal in (".", ",")
+    elif reading.format:
+        is_right = is_right and DateFormat(*reading.format).order in (*DATES, TIME_OF_DAY)
     if not is_right:
         raise ValueError(f"{reading} is not how a column is read")
     return reading
@@ -602,43 +671,98 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
     return data.astype(np.float64)
 
 
+def mark_missing(numbers: Any, missing_values: Sequence[str]) -> Any:
+    """Return numbers with NaN for those that count as missing."""
+    values = [one for one in map(_as_number, missing_values) if one is not None]
+    if not values or not (is_missing := np.isin(numbers, values)).any():
+        return numbers
+    return np.where(is_missing, np.asarray(np.nan, dtype=float_type(numbers)), numbers)
+
+
+def drop_missing(factor: Factor, missing_values: Sequence[str]) -> Factor:
+    """Return a factor with None for the values that count as missing."""
+    if not missing_values:
+        return factor
+    texts = {*missing_values}
+    values = [None if text_of(value) in texts else value for value in factor.values]
+    return factor._replace(values=values)
+
+
 def encode_factor(
     reading: Reading, factor: Factor, name: str, unseen: Counter[tuple[str, str]] | None = None
-) -> NDArray[Any]:
-    """Return the codes of a factor's values among the categories; of two, floats with NaN.
+) -> Any:
+    """Return the cells of a factor as in :data:`Parsed`.
 
-    Values that the fit did not see are counted.
+    Values that the fit did not see are counted, and count as missing.
     """
-    code_of = {text: code for code, text in enumerate(reading.categories)}
-    texts = [text_of(value) for value in factor.values]
-    known = [code_of.get(text, -1) for text in texts]
-    codes = np.array([*known, -1], dtype=np.int64)[factor.codes]
+    texts = ["" if is_missing(value) else text_of(value) for value in factor.values]
+    if reading.kind == "text":
+        return find_words(texts, reading.categories)[factor.codes]
+    of_values: Any
+    if reading.kind in DATE_PARTS:
+        order = DateFormat(*reading.format) if reading.format else DateFormat("year-month-day")
+        times = parse_dates(texts, order)
+        others = parse_dates(texts, DateFormat("year-month-day"))  # dates that became text
+        times = np.where(np.isnat(times), others, times)
+        of_values, is_known = encode_times(reading, times), ~np.isnat(times)
+    elif reading.kind == "number":
+        of_values = parse_numbers(texts, NumberFormat(*reading.format))
+        is_known = ~np.isnan(of_values)
+        present = [text for text in texts if text]
+        if present and not is_known.any() and unseen is not None:
+            problem = f"column {name!r} of X holds {present[0]!r}"
+            raise InputError(f"{problem}, where a number is expected")
+    else:
+        code_of = {text: code for code, text in enumerate(reading.categories)}
+        codes = np.array([code_of.get(text, -1) for text in texts], dtype=np.int64)
+        of_values, is_known = _as_cells(reading, codes), codes >= 0
     if unseen is not None:
-        pairs = enumerate(zip(factor.values, texts, strict=True))
-        new = [
-            at
-            for at, (value, text) in pairs
-            if known[at] < 0 and not is_missing(value) and text not in reading.rare
-        ]
-        if new:
+        is_new = [bool(text) and text not in reading.rare for text in texts] & ~is_known
+        if is_new.any():
             totals = np.bincount(factor.codes[factor.codes >= 0], minlength=len(texts))
-            unseen.update({(name, texts[at]): int(totals[at]) for at in new if totals[at]})
+            new = np.flatnonzero(is_new & (totals > 0)).tolist()
+            unseen.update({(name, texts[at]): int(totals[at]) for at in new})
+    gap = -1 if of_values.dtype.kind == "i" else np.nan
+    return np.append(of_values, gap)[factor.codes]
+
+
+def _as_cells(reading: Reading, codes: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the codes of categories, -1 if missing; of one feature as floats with NaN."""
     if reading.n_features > 1:
         return codes
-    return np.array([*(0.0, 1.0)[-len(reading.categories) :], np.nan])[codes]
+    if len(reading.categories) == 1 and reading.is_nominal:
+        return np.where(codes < 0, np.nan, 1.0)
+    return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
 
-def date_parts(days: NDArray[np.datetime64]) -> dict[str, NDArray[Any]]:
-    """Return year and month, NaN if missing, and the weekday from Monday, 0; -1 if missing."""
-    is_missing = np.isnat(days)
-    filled = np.where(is_missing, np.datetime64(0, "D"), days)
-    years = filled.astype("datetime64[Y]").astype(np.int64)
-    months = filled.astype("datetime64[M]").astype(np.int64) - 12 * years + 1
-    return {
-        "year": np.where(is_missing, np.nan, years + 1970.0),
-        "month": np.where(is_missing, np.nan, months.astype(np.float64)),
-        "weekday": np.where(is_missing, -1, (filled.astype(np.int64) + 3) % 7),
-    }
+def encode_times(reading: Reading, times: NDArray[np.datetime64]) -> NDArray[Any]:
+    """Return a part of each time as a number, or weekdays as codes of the categories."""
+    parts = split_date(times, reading.kind)
+    if reading.kind != "weekday":
+        return parts
+    codes = np.full(8, -1)
+    codes[[WEEKDAYS.index(day) for day in reading.categories]] = range(len(reading.categories))
+    return _as_cells(reading, codes[np.where(np.isnan(parts), 7, parts).astype(np.intp)])
+
+
+def find_words(texts: Sequence[str], words: Sequence[str]) -> Any:
+    """Return CSR with 1 where a text has a word, and a last row of zeros."""
+    code_of = {word: code for code, word in enumerate(words)}
+    found = [
+        sorted({code_of[word] for word in WORD.findall(text.lower()) if word in code_of})
+        for text in texts
+    ]
+    ends = np.cumsum([0, *map(len, found), 0])
+    indices = np.fromiter((code for codes in found for code in codes), np.int32, ends[-1])
+    shape = len(texts) + 1, len(words)
+    return sparse.csr_array((np.ones(len(indices)), indices, ends), shape=shape)
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def find_booleans(rows: Rows) -> NDArray[np.bool_]:

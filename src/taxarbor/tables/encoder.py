@@ -5,12 +5,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Self, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.decomposition import TruncatedSVD
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +20,6 @@ from taxarbor._errors import (
     InputTypeError,
     TableWarning,
     counted,
-    some,
     warn_caller,
 )
 from taxarbor._frames import (
@@ -45,18 +45,30 @@ from taxarbor.tables.checks import (
     count_repeats,
     input_errors,
 )
-from taxarbor.tables.columns import Columns, FeatureRows, find_booleans, find_empty_rows
-from taxarbor.tables.kinds import FROM_DTYPE, TableSettings, find_columns
+from taxarbor.tables.columns import (
+    Columns,
+    FeatureRows,
+    find_booleans,
+    find_empty_rows,
+    to_unit_length,
+)
+from taxarbor.tables.kinds import FROM_DTYPE, Origin, TableSettings, find_columns
+from taxarbor.tables.notes import MAX_NOTES, Note
+
+MAX_LATENT = 100
+"""Latent dimensions of texts."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Make features of a table with missing values, categories, dates and mixed units.
 
-    A number is one feature. Categories are one-hot encoded: a category of share p among the
-    rows is a feature, 1 or 0, less p, divided by :math:`\sqrt p`, as in factor analysis of
-    mixed data; a column of two categories is one feature of variance 1. Missing values are
-    imputed by the mean of their column. Columns that are empty, identifiers, dates and text of
-    many values are left out, with the reason.
+    A number is one feature, and so is an ordered category. Other categories are one-hot
+    encoded: a category of share p among the rows is a feature, 1 or 0, less p, divided by
+    :math:`\sqrt p`, as in factor analysis of mixed data; a column of two categories is one
+    feature of variance 1. A date is its year, month, weekday and hour, where they vary. Numbers
+    and dates may be written as text. Missing values are imputed by the mean of their column.
+    Columns of frames that are empty, constant, identifiers or text of many values are left out,
+    with the reason.
 
     Estimators do this by themselves (``encoder="auto"``), and their trees come back in the
     units and words of the table. They divide each categorical column by the root of its number
@@ -70,9 +82,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         category, if text has few values (50 at most, each twice on average); or their names or
         positions. None: no column is. Unless a column is named, rare values (of fewer than 5
         rows, or one in a thousand) count as missing.
-    date_features : "from_dtype", array-like or None, default=None
-        Which columns of dates to use, as year, month and weekday: all of a date type, or
-        named as above.
+    date_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns of dates to use: all that hold dates, named as above, or none.
+    text_features : array-like of str or TextColumn, optional
+        Columns of texts: each frequent word is a feature, 1 or 0, divided by its rarity as in
+        tf-idf. A fit without another embedding finds its clusters in their first 100 latent
+        dimensions (LSA), and all columns serve its rules.
+    missing_values : array-like, default=()
+        Numbers and texts that stand for a missing value, in all columns, such as -999.
     scale : {"auto", "standard"} or None, default="auto"
         "standard": numbers to variance 1, which outliers have no part in. None: nothing is
         scaled. "auto": to variance 1 where there are categories, or where columns differ in
@@ -108,12 +125,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         categorical_features: Any = FROM_DTYPE,
-        date_features: Any = None,
+        date_features: Any = FROM_DTYPE,
+        text_features: Any = None,
+        missing_values: Any = (),
         scale: Literal["auto", "standard"] | None = "auto",
         metric: Literal["euclidean", "cosine"] = "euclidean",
     ) -> None:
         self.categorical_features = categorical_features
         self.date_features = date_features
+        self.text_features = text_features
+        self.missing_values = missing_values
         self.scale = scale
         self.metric = metric
 
@@ -142,7 +163,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._fit(self._check(X, reset=True), sample_weight)
         return self
 
-    def _fit(self, table: Any, sample_weight: Any) -> Any:
+    def _fit(self, table: Any, sample_weight: Any, origin: Origin | None = None) -> Any:
         """Learn what each column of a checked table becomes; return its cells as numbers."""
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
@@ -154,9 +175,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         counts = None if weights is None else count_repeats(weights)
         names = column_names(table)
         settings = TableSettings(**self.get_params())
-        self.columns_, cells = find_columns(
-            table, names, settings, counts, has_identifiers=names is not None
-        )
+        self.columns_, cells = find_columns(table, names, settings, counts, origin)
         return cells
 
     def transform(self, X: Any) -> Any:
@@ -225,6 +244,8 @@ class Features:
     """The column of each feature, where any column has several."""
     empty: NDArray[np.bool_] | None = None
     """Which rows have no value at all; None if all have one."""
+    embedding: Array | None = None
+    """The vectors in which clusters are found; None: the features."""
 
 
 def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -> Features:
@@ -242,7 +263,11 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
     if isinstance(encoder, Columns):  # whose rows these are, encoded already
         data, seen = check_array(estimator, X, allow_nan=False)
         columns = Columns.plain(data.shape[1], imputes=False)
-        return replace(_take_numbers(data, columns, seen), owner=_find_owner(encoder))
+        vectors = (
+            sample.embedding if sample.embedding is not None else embed_texts(encoder, data)
+        )
+        found = _take_numbers(data, columns, seen)
+        return replace(found, owner=_find_owner(encoder), embedding=vectors)
     if encoder is None and embedding is not None:
         problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
         raise InputError(f"{problem}; pass the vectors as an array", "embedding")
@@ -254,7 +279,8 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
         data, seen = check_array(estimator, X, allow_nan=is_auto)
         if all_finite(data.data if issparse(data) else data):  # type: ignore[attr-defined]
             columns = Columns.plain(data.shape[1], names, imputes=is_auto)
-            return _take_numbers(data, columns, seen, sample.weights)
+            found = _take_numbers(data, columns, seen, sample.weights)
+            return replace(found, embedding=sample.embedding)
     if is_auto:
         encoder = TableEncoder(scale="auto" if has_units else None)
     return _encode_table(clone(encoder), X, sample, is_auto)
@@ -274,7 +300,8 @@ def _take_numbers(
 
 def _encode_table(encoder: TableEncoder, X: Any, sample: Sample, is_auto: bool) -> Features:
     table = encoder._check(X, reset=True)
-    cells = encoder._fit(table, sample.weights)
+    origin = Origin(sample.rows, sample.n_rows, sample.embedding_column)
+    cells = encoder._fit(table, sample.weights, origin)
     columns, n_rows, kept = encoder.columns_.equalize(), table.shape[0], float_type(table)
     data, missing, _ = columns.scale_cells(cells, n_rows, kept)
     rows = columns.join(cells, n_rows, np.float64 if columns.is_sparse else kept)
@@ -282,24 +309,33 @@ def _encode_table(encoder: TableEncoder, X: Any, sample: Sample, is_auto: bool) 
     if empty is not None:
         n_empty = int(empty.sum())
         verb = "is" if n_empty == 1 else "are"
-        note = f"{counted(n_empty, 'row')} without any value {verb} excluded from the fit"
+        note = Note(f"{counted(n_empty, 'row')} without any value {verb} excluded from the fit")
         columns = replace(columns, notes=(*columns.notes, note))
     if n_rows < 2:
         raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
     check_range(data)
-    embedding = sample.embedding_column
-    others = [pair for pair in columns.dropped if pair[0] != embedding]
-    notes = [*columns.notes]
-    if others:
-        reasons = [f"{name} ({reason})" for name, reason in others]
-        notes.append(f"left out: {some(reasons, 10)}")
-    if is_auto and notes:
-        warn_caller(f"{'; '.join(notes)} (see TableEncoder)", TableWarning)
-    if len(others) < len(columns.dropped):
-        others.append((str(embedding), "the embedding of the clusters"))
-        columns = replace(columns, dropped=tuple(others))
-    owner = _find_owner(columns)
-    return Features(data, columns, rows, SeenFeatures.of(encoder), owner, empty)
+    if columns.notes and is_auto:
+        warn_caller("\n".join(map(str, columns.notes[:MAX_NOTES])), TableWarning)
+    vectors = sample.embedding
+    if vectors is None:
+        vectors = embed_texts(columns, data)
+    owner, seen = _find_owner(columns), SeenFeatures.of(encoder)
+    return Features(data, columns, rows, seen, owner, empty, vectors)
+
+
+def embed_texts(columns: Columns, data: Any) -> Array | None:
+    """Return the latent dimensions (LSA) of all columns of texts; None if there are none."""
+    places = [place for place, one in columns.readings.items() if one.kind == "text"]
+    if not places:
+        return None
+    words = csr_array(data[:, np.isin(columns.owner, places)], dtype=np.float64)
+    to_unit_length(words)
+    size = min(MAX_LATENT, *(length - 1 for length in words.shape))
+    if size < 1:
+        return None
+    vectors = TruncatedSVD(size, random_state=0).fit_transform(words)
+    to_unit_length(vectors)
+    return cast("Array", vectors)
 
 
 def _find_owner(columns: Columns) -> IndexArray | None:

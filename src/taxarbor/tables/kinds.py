@@ -1,14 +1,14 @@
-"""What the columns of a table are: kinds, statistics, scales.
+"""What the columns of a table are: their kinds and statistics.
 
 Kinds are decided here and nowhere else, whether columns come from a file or from a frame.
 The table is in memory: the sample that a fit sees. All other rows are only read, by the
 finished :class:`~taxarbor.tables.columns.Columns`.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, time
 from itertools import chain
 from typing import Any, NamedTuple, final
 
@@ -21,11 +21,10 @@ from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._frames import (
     Cells,
     Factor,
-    Frame,
-    as_days,
     as_factor,
     as_matrix,
     as_numbers,
+    as_times,
     as_vector,
     find_dtype,
     is_missing,
@@ -33,18 +32,34 @@ from taxarbor._frames import (
     is_plain,
     iterate_columns,
     list_cells,
+    list_levels,
     text_of,
 )
 from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
+from taxarbor.tables.column_checks import (
+    find_copies,
+    find_sentinels,
+    is_identifier,
+    looks_like_codes,
+)
 from taxarbor.tables.columns import (
     WEEKDAYS,
+    WORD,
     Columns,
+    FoundColumn,
     Parsed,
     Reading,
-    date_parts,
+    drop_missing,
     encode_factor,
+    encode_times,
+    mark_missing,
 )
+from taxarbor.tables.notes import IS_EMBEDDING, write_notes
+from taxarbor.tables.ordered import find_order
+from taxarbor.tables.scales import check_cosine, find_reason_to_scale, scale_columns
+from taxarbor.tables.spelled_dates import find_date_format, find_date_parts, parse_dates
+from taxarbor.tables.spelled_numbers import find_number_format, find_odd
 
 FROM_DTYPE = "from_dtype"
 
@@ -52,57 +67,79 @@ MAX_TEXT_VALUES = 50
 """Distinct values up to which a text column is categorical."""
 MAX_CATEGORIES = 255
 """Distinct values up to which a column may be declared categorical."""
+MAX_VALUES_WITH_ODD = 12
+"""Distinct values up to which numbers with odd values among them are categories."""
 MIN_ROWS_PER_CATEGORY = 5
 """Rows that a category needs; in large tables one in a thousand, in small ones one in fifty. A
 rare value would be as far from all others as it is rare."""
-MIN_ROWS_OF_COUNT = 100
-"""Rows from which on consecutive integers are an identifier wherever they begin."""
+MAX_MISSING = 0.99
+"""Share of missing values from which on a column of a frame is left out."""
+MIN_ROWS_PER_WORD, MAX_WORD_SHARE = 2, 0.5
+"""Texts that a word is in, at least, or one in a thousand; and the largest share of them."""
 OUTLIER_RANGES = 100.0
 """Interquartile ranges from the median beyond which a value is no part of mean and variance."""
 MAX_ABSOLUTE = 1e150
 """Largest absolute value whose square can be summed."""
-LOW_VARIANCE, LOW_VARIANCE_SHARE, DOMINANT_PERCENT = 0.01, 1 / 3, 90.0
-"""Columns differ in unit if this share of them have less than a hundredth of the mean variance,
-or if one of three or more has 90 % of the total. In tables of measurements more than half are
-below, in embeddings and images less than a sixth, and none has more than 15 %."""
 COLUMNS_AT_ONCE = 64
 """Columns of an array that are copied together, so that memory is read in order."""
+MAX_COLUMNS_CHECKED, MAX_ROWS_COMPARED = 1000, 2000
+"""Columns up to which numbers are checked for codes and copies, and the rows compared."""
 
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
-IDENTIFIER = re.compile(r"(?i:id|index|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
-MAX_ROW_NAME = 100
-"""Characters of a text that may be the name of a row."""
-LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")
-"""Dates such as 1/2/2024, and numbers such as $1,200, which are no names."""
+UNUSED_DATES = "dates, which date_features uses"
 
 Selection = frozenset[int] | None
 """Positions of the columns that a parameter of the encoder selects; None: by their types."""
 
 
-class FoundColumn(NamedTuple):
-    """A column that is used, or a part of one: how it is read, its cells and statistics."""
+@final
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """A column of texts, for ``TableEncoder(text_features=...)``.
 
-    position: int
-    cells: NDArray[Any] | None
-    """As in :data:`~taxarbor.tables.columns.Parsed`; None for those of a matrix."""
-    reading: Reading | None
-    fill: tuple[float, ...]
-    """The mean, or the share of each category."""
-    missing: float
-    std: float = 0.0
-    """Standard deviation of numbers without outliers; zero for categories."""
-    is_boolean: bool = False
+    Parameters
+    ----------
+    name : str or int
+        Its name or position.
+    max_words : int, default=5000
+        The most frequent words are features, so many at most.
+    stop_words : tuple of str, default=()
+        Words that are none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from taxarbor import TableEncoder, TextColumn
+    >>> mails = pd.DataFrame({"text": ["late again", "late", "broken", "broken again", "ok"]})
+    >>> encoder = TableEncoder(text_features=[TextColumn("text", stop_words=("again",))])
+    >>> encoder.fit(mails).get_feature_names_out().tolist()
+    ['has "broken" in text', 'has "late" in text']
+    """
+
+    name: str | int
+    max_words: int = 5000
+    stop_words: tuple[str, ...] = ()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class TableSettings:
-    """The parameters of a ``TableEncoder``."""
+    """The parameters of a ``TableEncoder``, and what is known of the table."""
 
     categorical_features: Any = FROM_DTYPE
-    date_features: Any = None
+    date_features: Any = FROM_DTYPE
+    text_features: Any = None
+    missing_values: Any = ()
     scale: str | None = "auto"
     metric: str = "euclidean"
+
+
+class Origin(NamedTuple):
+    """Where the rows of a table are from: their numbers in a longer one, and its length."""
+
+    rows: IndexArray
+    n_rows: int
+    embedding: str | None = None
+    """The column with the vectors of rows, which is no feature."""
 
 
 def find_columns(
@@ -110,35 +147,45 @@ def find_columns(
     names: Sequence[str] | None,
     settings: TableSettings,
     counts: IndexArray | None,
-    *,
-    has_identifiers: bool,
+    origin: Origin | None = None,
 ) -> tuple[Columns, Parsed]:
     """Return the columns of a table, with their scales, and its cells as numbers.
 
-    ``counts`` are how often each row counts; once if None. Columns that identify rows are left
-    out where there may be any. Raises InputError if no column can be used, or one not in the
-    way that was asked for.
+    ``counts`` are how often each row counts; once if None. Columns that identify rows or never
+    vary are left out where columns have names. Raises InputError if no column can be used, or
+    one not in the way that was asked for.
     """
     called = names or [f"x{at}" for at in range(table.shape[1])]
     used: list[FoundColumn] = []
     dropped: list[tuple[str, str]] = []
     results: Iterable[Sequence[FoundColumn] | str]
     cells: Parsed = None
+    missing_values = tuple(text_of(one) for one in np.ravel(settings.missing_values).tolist())
+    remarks: dict[str, list[tuple[str, str]]] = defaultdict(list)
     if issparse(table):
         cells = _as_canonical(table)
         used += _describe_sparse(cells, called, counts)
     else:
+        texts = settings.text_features or ()
+        texts = [one if isinstance(one, TextColumn) else TextColumn(one) for one in texts]
+        places = [_select("text_features", [one.name], called) or () for one in texts]
         reader = _ColumnReader(
             _select("categorical_features", settings.categorical_features, called),
             _select("date_features", settings.date_features, called),
+            {at: one for one, chosen in zip(texts, places, strict=True) for at in chosen},
+            missing_values,
             counts,
             table.shape[0] if counts is None else int(counts.sum()),
-            has_identifiers=has_identifiers,
+            origin or Origin(np.arange(table.shape[0]), table.shape[0]),
+            is_named=names is not None,
+            is_checked=names is not None and len(called) <= MAX_COLUMNS_CHECKED,
             needs_variance=settings.scale is not None and settings.metric != "cosine",
+            remarks=remarks,
         )
         matrix = as_matrix(table)
-        if is_plain(matrix) and not (reader.categorical or reader.dates):
-            cells, results = matrix, reader.read_matrix(matrix, called)
+        if is_plain(matrix) and not (reader.categorical or reader.dates or texts):
+            cells = mark_missing(matrix, missing_values)
+            results = reader.read_matrix(cells, called)
         else:
             results = reader.read_table(table, called)
         for name, result in zip(called, results, strict=True):
@@ -148,50 +195,78 @@ def find_columns(
                 used += result
     if not used:
         reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
-        raise InputError(f"has no column to use: {reasons}", "X")
-    columns = _make_columns(
-        used, names, len(called), settings, tuple(dropped), is_sparse=issparse(table)
-    )
-    if cells is None:
-        cells = [one.cells for one in used]
-    elif dropped:
-        cells = cells[:, columns.positions]
-    return columns, cells
-
-
-def _make_columns(
-    used: Sequence[FoundColumn],
-    names: Sequence[str] | None,
-    width: int,
-    settings: TableSettings,
-    dropped: tuple[tuple[str, str], ...],
-    *,
-    is_sparse: bool,
-) -> Columns:
-    """Return columns with their scales and notes."""
-    fills = (one.fill[1:] if len(one.fill) == 2 else one.fill for one in used)
+        more = (
+            "; rules need columns to read beside an embedding"
+            if IS_EMBEDDING in reasons
+            else ""
+        )
+        raise InputError(f"has no column to use: {reasons}{more}", "X")
+    fills = (one.fill[1:] if _is_pair(one) else one.fill for one in used)
     columns = Columns(
-        width,
+        len(called),
         np.array([one.position for one in used]),
         np.array([*chain(*fills)]),
         None if names is None else tuple(names),
         {at: one.reading for at, one in enumerate(used) if one.reading is not None},
         missing=np.array([one.missing for one in used]),
         unit_length=settings.metric == "cosine",
-        dropped=dropped,
+        missing_values=missing_values,
+        dropped=tuple(dropped),
     )
+    if cells is None:
+        cells = [one.cells for one in used]
+    elif dropped:
+        cells = cells[:, columns.positions]
+    if names is not None and not issparse(cells) and len(used) <= MAX_COLUMNS_CHECKED:
+        _note_copies(cells, columns, remarks)
+    return _scale(used, columns, settings, remarks, is_sparse=issparse(table)), cells
+
+
+def _is_pair(found: FoundColumn) -> bool:
+    """Return whether a column is of two categories, of which the second is the feature."""
+    return len(found.fill) == 2 and found.reading is not None and found.reading.is_nominal
+
+
+def _scale(
+    used: Sequence[FoundColumn],
+    columns: Columns,
+    settings: TableSettings,
+    remarks: Mapping[str, Sequence[tuple[str, str]]],
+    *,
+    is_sparse: bool,
+) -> Columns:
+    """Return columns with their scales and notes."""
     of_columns = [one.is_boolean or len(one.fill) > 1 for one in used]
     # The lengths of rows make other values of them.
     is_boolean = np.array(of_columns)[columns.owner] & (not columns.unit_length)
-    if settings.metric == "cosine":
-        _check_cosine(columns, settings.scale)
-    reason_to_scale = _find_reason_to_scale(used, columns, settings)
-    shift, scale = columns.shift, columns.scale
-    if reason_to_scale is not None:
-        scales = (_scale_column(one, is_sparse, columns.is_sparse) for one in used)
-        shift, scale = np.array([*chain(*scales)]).T
-    notes = tuple(_describe_columns(used, columns, reason_to_scale))
+    reason, shift, scale = None, columns.shift, columns.scale
+    if columns.unit_length:
+        check_cosine(columns, settings.scale)
+    else:
+        reason = find_reason_to_scale(used, columns, settings.scale)
+    if reason is not None:
+        becomes = columns.is_sparse
+        shift, scale = scale_columns(used, is_from_sparse=is_sparse, becomes_sparse=becomes)
+    notes = tuple(write_notes(remarks, columns, columns.dropped, reason))
     return replace(columns, is_boolean=is_boolean, shift=shift, scale=scale, notes=notes)
+
+
+def _note_copies(
+    cells: Parsed, columns: Columns, remarks: dict[str, list[tuple[str, str]]]
+) -> None:
+    """Remark which columns are equal but for unit, sign and rounding."""
+    if isinstance(cells, list):
+        places = [at for at, one in enumerate(cells) if not issparse(one)]
+        places = [at for at in places if cells[at].dtype.kind != "i"]
+        step = -(-len(cells[0]) // MAX_ROWS_COMPARED) if places else 1
+        matrix = np.array([cells[at][::step] for at in places], dtype=np.float64).T
+    else:
+        places = [*range(cells.shape[1])]
+        matrix = cells[:: -(-len(cells) // MAX_ROWS_COMPARED)].astype(np.float64)
+    for group in find_copies(matrix) if len(places) > 1 else ():
+        first, *others = (columns[places[at]].label for at in group)
+        remarks["copy"].append((first, "= " + " = ".join(others)))
+        remarks["copied"] += [(first, other) for other in others]
 
 
 # Which columns
@@ -228,10 +303,15 @@ class _ColumnReader:
 
     categorical: Selection
     dates: Selection
+    texts: Mapping[int, TextColumn]
+    missing_values: tuple[str, ...]
     counts: IndexArray | None
     n_rows: int
-    has_identifiers: bool
+    origin: Origin
+    is_named: bool
+    is_checked: bool
     needs_variance: bool
+    remarks: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def read_matrix(
         self, matrix: NDArray[Any], names: Sequence[str]
@@ -240,8 +320,7 @@ class _ColumnReader:
         for first in range(0, len(names), COLUMNS_AT_ONCE):
             block = matrix[:, first : first + COLUMNS_AT_ONCE].T
             for at, values in enumerate(np.array(block, dtype=np.float64, order="C"), first):
-                found = self._describe_numbers(at, names[at], values)
-                yield found if isinstance(found, str) else [found]
+                yield self._describe_numbers(at, names[at], values)
 
     def read_table(
         self, table: Any, names: Sequence[str]
@@ -251,134 +330,257 @@ class _ColumnReader:
             yield self._read(position, names[position], cells)
 
     def _read(self, position: int, name: str, cells: Cells) -> Sequence[FoundColumn] | str:
+        if name == self.origin.embedding:
+            return IS_EMBEDDING
         is_declared = position in (self.categorical or ())
-        if position in (self.dates or ()) and not is_declared:
-            return self._read_dates(position, name, cells)
-        kind, factor = find_kind(cells)
-        if is_declared or (kind in ("category", "text") and self.categorical is None):
-            factor = as_factor(cells) if factor is None else factor
-            return self._read_categories(
-                position, name, factor, "declared" if is_declared else kind
-            )
+        kind = find_kind(cells)
+        if kind == "date" and not is_declared and self._uses_dates(position):
+            times = as_times(cells, name)
+            return self._read_dates(position, name, times, None)
+        if is_declared or position in self.texts or kind in ("category", "text"):
+            factor = drop_missing(as_factor(cells), self.missing_values)
+            texts, n_known = _count_texts(factor, self.counts)
+            of = _Values(position, name, factor, texts, n_known)
+            levels = None if is_declared else list_levels(cells)
+            return self._read_values(of, "declared" if is_declared else kind, levels)
         if kind == "number":
-            found = self._describe_numbers(position, name, as_numbers(cells, name))
-            return found if isinstance(found, str) else [found]
-        if kind == "date" and self.dates is None:
-            return self._read_dates(position, name, cells)
+            numbers = mark_missing(as_numbers(cells, name), self.missing_values)
+            return self._describe_numbers(position, name, numbers)
         reasons = {
             "vector": f"vectors: pass embedding={name!r}, or np.stack of the column as X",
-            "date": "dates, which TableEncoder(date_features=...) uses",
-            **dict.fromkeys(["text", "category"], "text, which is not declared categorical"),
+            "date": UNUSED_DATES,
         }
         return reasons.get(kind, kind)
 
+    def _uses_dates(self, position: int) -> bool:
+        return self.dates is None or position in self.dates
+
+    def _read_values(
+        self, of: "_Values", kind: str, levels: Sequence[str] | None
+    ) -> Sequence[FoundColumn] | str:
+        """Return what a column of values is: texts, dates, numbers or categories."""
+        if of.position in self.texts:
+            return self._read_words(of)
+        if reason := self._find_reason_of_gaps(of.n_known):
+            return reason
+        if kind == "text":
+            result = self._read_dates_or_numbers(of)
+            if result is None and self.categorical is not None:
+                result = "text, which is not declared categorical"
+            if result is not None:
+                return result
+        if levels is None and kind != "declared" and len(of.texts) <= MAX_TEXT_VALUES:
+            levels = find_order([*of.texts])
+        if levels is not None and len(of.texts) > 2:
+            return self._read_levels(of, [one for one in levels if one in of.texts])
+        return self._read_categories(of, kind)
+
+    def _read_dates_or_numbers(self, of: "_Values") -> Sequence[FoundColumn] | str | None:
+        """Return what a column is whose texts spell dates or numbers, None if they do not."""
+        values, totals = [*of.texts], [*of.texts.values()]
+        dates = find_date_format(values, totals)
+        if dates is not None and not self._uses_dates(of.position):
+            return UNUSED_DATES
+        if dates is not None:
+            texts = [text_of(value) for value in of.factor.values]
+            times = np.append(parse_dates(texts, dates), np.datetime64("NaT"))
+            return self._read_dates(of.position, of.name, times[of.factor.codes], dates)
+        if of.position in (self.dates or ()):
+            problem = f"names {of.name!r}, which holds {values[0]!r}, where a date is expected"
+            raise InputError(problem, "date_features")
+        numbers = find_number_format(values, totals)
+        if numbers is None:
+            return None
+        odd = find_odd(values, numbers)
+        shown = some([repr(one) for one in odd], 2)
+        if odd and len(values) <= MAX_VALUES_WITH_ODD:
+            self.remarks["read"].append((of.name, f"(categories, with {shown})"))
+            return None
+        reading = Reading("number", rare=tuple(odd), format=tuple(numbers))
+        cells = encode_factor(reading, of.factor, of.name)
+        result = self._describe_numbers(of.position, of.name, cells, reading)
+        if odd and not isinstance(result, str):
+            n_odd = sum(of.texts[one] for one in odd)
+            seen = f"({shown}: {counted(n_odd, 'row')})"
+            self.remarks["odd value"].append((of.name, seen))
+        elif not isinstance(result, str):
+            self.remarks["read"].append((of.name, f"(numbers such as {values[0]})"))
+        return result
+
     def _describe_numbers(
         self, position: int, name: str, cells: Array, reading: Reading | None = None
-    ) -> FoundColumn | str:
+    ) -> Sequence[FoundColumn] | str:
         is_known = ~np.isnan(cells)
         values = cells[is_known].astype(np.float64, copy=False)
-        repeated = values if self.counts is None else np.repeat(values, self.counts[is_known])
-        if not len(repeated):
-            return "empty"
-        if reading is None and self.has_identifiers and is_identifier(name, values):
-            return "looks like an identifier; rename the column to use it"
+        counts = None if self.counts is None else self.counts[is_known]
+        repeated = values if counts is None else np.repeat(values, counts)
+        missing = self._missing(len(repeated))
+        if reason := self._find_reason_of_gaps(len(repeated)):
+            return reason
         if np.isinf(values).any():
             row = int(np.isinf(cells).argmax())
             problem = f"column {name!r} of X holds infinity, first in row {row}"
             raise InputError(f"{problem}, counted from 0; replace it")
+        if self.is_named and (reading is None or reading.kind == "number"):
+            if values.min() == values.max():
+                return "always the same"
+            rows = self.origin.rows[is_known]
+            if is_identifier(name, values, rows, self.origin.n_rows):
+                return "looks like an identifier; rename the column to use it"
+            if self.is_checked:
+                self._remark(name, values, counts)
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
             raise InputError(f"{problem}; divide them", "X")
-        missing, is_boolean = self._missing(len(repeated)), _holds_booleans(values)
-        return FoundColumn(position, cells, reading, (mean,), missing, std, is_boolean)
+        is_boolean = reading is None and _holds_booleans(values)
+        return [FoundColumn(position, cells, reading, (mean,), missing, std, is_boolean)]
+
+    def _remark(self, name: str, values: Array, counts: IndexArray | None) -> None:
+        """Remark numbers that may stand for missing values, or be codes of classes."""
+        for one in find_sentinels(values, counts):
+            share = np.average(values == one, weights=counts)
+            text = format_number(one)
+            shown = f"{text} ({format_number(100.0 * float(share), 2)} % of the rows)"
+            self.remarks["sentinel"].append((name, shown))
+            self.remarks["sentinel value"].append((name, text_of(one)))
+        if looks_like_codes(name, values):
+            shown = f"({values.min():.0f} to {values.max():.0f})"
+            self.remarks["code"].append((name, shown))
 
     def _read_dates(
-        self, position: int, name: str, cells: Cells
+        self, position: int, name: str, times: NDArray[np.datetime64], dates: Any
     ) -> Sequence[FoundColumn] | str:
-        parts = date_parts(as_days(cells, name))
-        found: list[FoundColumn] = []
-        for kind in ("year", "month"):
-            result = self._describe_numbers(position, name, parts[kind], Reading(kind))
-            if isinstance(result, str):
-                return result
-            found.append(result)
-        days = parts["weekday"]
-        known = days >= 0
-        weights = None if self.counts is None else self.counts[known]
-        totals = np.bincount(days[known], weights, minlength=7)
-        present = np.flatnonzero(totals)
-        reading = Reading("weekday", tuple(np.array(WEEKDAYS)[present].tolist()))
-        factor = Factor(days, list(WEEKDAYS))
-        return [*found, self._describe_categories(position, reading, factor, totals[present])]
+        """Return the parts of a date that vary."""
+        ones = np.ones(len(times), dtype=np.intp) if self.counts is None else self.counts
+        is_known = ~np.isnat(times)
+        if not is_known.any():
+            return "empty"
+        parts, found = find_date_parts(times, ones), []
+        format = () if dates is None else tuple(dates)
+        for part in parts:
+            reading = Reading(part, format=format)
+            if part == "weekday":
+                days = (times[is_known].astype("datetime64[D]").astype(np.int64) + 3) % 7
+                totals = np.bincount(days, ones[is_known], minlength=7)
+                present = np.flatnonzero(totals)
+                reading = replace(reading, categories=tuple(WEEKDAYS[at] for at in present))
+                cells = encode_times(reading, times)
+                found.append(self._describe_shares(position, reading, cells, totals[present]))
+            else:
+                result = self._describe_numbers(
+                    position, name, encode_times(reading, times), reading
+                )
+                if isinstance(result, str):
+                    return result
+                found += result
+        if not parts:
+            return "always the same date"
+        self.remarks["read"].append((name, f"({', '.join(parts)})"))
+        return found
 
-    def _read_categories(
-        self, position: int, name: str, factor: Factor, kind: str
-    ) -> Sequence[FoundColumn] | str:
-        is_declared = kind == "declared"
-        texts, n_known = _count_texts(factor, self.counts)
-        reason = _find_reason_to_drop(texts, n_known, kind)
-        if reason is not None and is_declared and texts:
-            problem = f"names {name!r}, which has {len(texts):,} different values"
+    def _read_words(self, of: "_Values") -> Sequence[FoundColumn] | str:
+        """Return the words of a column of texts as features."""
+        factor, options = of.factor, self.texts[of.position]
+        totals = np.bincount(factor.codes + 1, self.counts, len(factor.values) + 1)[1:]
+        rows_of: Counter[str] = Counter()
+        for value, total in zip(factor.values, totals.tolist(), strict=True):
+            if not is_missing(value):
+                rows_of.update(dict.fromkeys(WORD.findall(text_of(value).lower()), total))
+        n = float(totals.sum())
+        least = max(MIN_ROWS_PER_WORD, n / 1000)
+        common = {
+            word: total
+            for word, total in rows_of.most_common()
+            if least <= total <= MAX_WORD_SHARE * n and word not in options.stop_words
+        }
+        words = sorted([*common][: options.max_words])
+        if not words:
+            return "text without words that several rows have"
+        reading = Reading("text", tuple(words))
+        shares = tuple(common[word] / n for word in words)
+        cells, missing = encode_factor(reading, factor, of.name), self._missing(int(n))
+        return [FoundColumn(of.position, cells, reading, shares, missing, 0.0, True)]
+
+    def _read_categories(self, of: "_Values", kind: str) -> Sequence[FoundColumn] | str:
+        is_declared, name = kind == "declared", of.name
+        reason = _find_reason_to_drop(of.texts, of.n_known, kind)
+        if reason is not None and is_declared and of.texts:
+            problem = f"names {name!r}, which has {len(of.texts):,} different values"
             more = f"more than {MAX_CATEGORIES}; leave it out, or put values together"
             raise InputError(f"{problem}, {more}", "categorical_features")
         if reason is not None:
             return reason
-        texts, n = dict(sorted(texts.items())), self.n_rows
+        texts, n = dict(sorted(of.texts.items())), self.n_rows
         least = min(n / 50, max(MIN_ROWS_PER_CATEGORY, n / 1000))
         common = {text: total for text, total in texts.items() if total >= least}
         if is_declared or len(common) < 2:
             common = texts
         reading = Reading("category", tuple(common), tuple(texts.keys() - common.keys()))
         totals = np.array([*common.values()])
-        return [self._describe_categories(position, reading, factor, totals)]
+        cells = encode_factor(reading, of.factor, name)
+        return [self._describe_shares(of.position, reading, cells, totals)]
 
-    def _describe_categories(
-        self, position: int, reading: Reading, factor: Factor, totals: NDArray[Any]
+    def _read_levels(self, of: "_Values", levels: Sequence[str]) -> Sequence[FoundColumn] | str:
+        """Return ordered categories as one feature, whose values are their positions."""
+        reading = Reading("ordered", tuple(levels))
+        shown = " < ".join(levels[:3]) + " < …" * (len(levels) > 3)
+        self.remarks["read"].append((of.name, f"(ordered: {shown})"))
+        cells = encode_factor(reading, of.factor, of.name)
+        return self._describe_numbers(of.position, of.name, cells, reading)
+
+    def _describe_shares(
+        self, position: int, reading: Reading, cells: NDArray[Any], totals: NDArray[Any]
     ) -> FoundColumn:
         totals = totals.astype(np.float64)
         shares = tuple((totals / totals.sum()).tolist())
-        missing = self._missing(int(totals.sum()))
-        cells = encode_factor(reading, factor, "")
-        return FoundColumn(position, cells, reading, shares, missing)
+        return FoundColumn(position, cells, reading, shares, self._missing(int(totals.sum())))
+
+    def _find_reason_of_gaps(self, n_known: int) -> str | None:
+        """Return why a column is left out that has so few values, None if it is not."""
+        missing = self._missing(n_known)
+        if not n_known:
+            return "empty"
+        is_gap = self.is_named and missing >= MAX_MISSING
+        return f"{format_number(100.0 * missing, 3)} % missing" if is_gap else None
 
     def _missing(self, n_known: int) -> float:
         """Return the share of rows without a value."""
         return (self.n_rows - n_known) / self.n_rows
 
 
-def find_kind(cells: Cells) -> tuple[str, Factor | None]:
-    """Return the type of a column, and its values where they were read as text.
+class _Values(NamedTuple):
+    """A column of values, the rows of each text, and the rows that have one."""
 
-    The type is number, category, text, date or vector, or else why it is not used.
-    """
+    position: int
+    name: str
+    factor: Factor
+    texts: Mapping[str, int]
+    n_known: int
+
+
+def find_kind(cells: Cells) -> str:
+    """Return the type of a column: number, category, text, date, vector, or why none."""
     kind = find_dtype(cells)
-    if kind in ("object", "list"):
-        if isinstance(cells, nw.Series) and kind == "list":
-            cells = cells.drop_nulls().head(1)
-        kind = _find_kind_of_objects([one for one in list_cells(cells) if not is_missing(one)])
-    if kind != "text":
-        return kind, None
-    factor = as_factor(cells)
-    texts = (str(value).strip() for value in factor.values if not is_missing(value))
-    first = next(texts, "")
-    are_dates = DATE.fullmatch(first) and all(map(DATE.fullmatch, texts))
-    return "date" if are_dates else "text", factor
+    if kind not in ("object", "list"):
+        return kind
+    if isinstance(cells, nw.Series) and kind == "list":
+        cells = cells.drop_nulls().head(1)
+    return _find_kind_of_objects([one for one in list_cells(cells) if not is_missing(one)])
 
 
 def _find_kind_of_objects(cells: Sequence[Any]) -> str:
     """Return the type of Python objects, none of them missing."""
     if not cells:
         return "empty"
-    if all(isinstance(cell, str) for cell in cells):
-        return "text"
     if all(is_number(cell) for cell in cells):
         return "number"
+    if all(isinstance(cell, str | date | time) or is_number(cell) for cell in cells):
+        return "text"
     is_list = all(isinstance(cell, list | tuple | np.ndarray) for cell in cells)
-    if is_list and as_vector(cells[0]) is not None:
-        return "vector"
-    is_date = all(isinstance(cell, date) for cell in cells)
-    return "date" if is_date else "neither numbers nor text"
+    return (
+        "vector" if is_list and as_vector(cells[0]) is not None else "neither numbers nor text"
+    )
 
 
 def _count_texts(factor: Factor, counts: IndexArray | None) -> tuple[dict[str, int], int]:
@@ -395,7 +597,7 @@ def _count_texts(factor: Factor, counts: IndexArray | None) -> tuple[dict[str, i
     return {text: total for text, total in pairs if text and total}, int(is_there.sum())
 
 
-def _find_reason_to_drop(texts: dict[str, int], n_known: int, kind: str) -> str | None:
+def _find_reason_to_drop(texts: Mapping[str, int], n_known: int, kind: str) -> str | None:
     """Return why a column of texts, "text", "category" or "declared", is not categorical."""
     n_values = len(texts)
     if not n_values:
@@ -408,44 +610,6 @@ def _find_reason_to_drop(texts: dict[str, int], n_known: int, kind: str) -> str 
         rows = f" in {n_known:,} rows" if n_values <= MAX_TEXT_VALUES else ""
         return f"text, {n_values:,} different values{rows}"
     return f"text, {n_values:,} different values" if n_values > MAX_CATEGORIES else None
-
-
-def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
-    """Return the only column that identifies rows, of text or else of integers.
-
-    Of several, the only one that is named like an identifier.
-    """
-    columns = {name: frame.get_column(name) for name in names}
-    named = [name for name, cells in columns.items() if _are_row_names(cells)] or [
-        name
-        for name, cells in columns.items()
-        if cells.dtype.is_integer() and not cells.null_count()
-        if is_identifier(name, cells.to_numpy())
-    ]
-    if len(named) > 1:  # such as a comment, beside an identifier
-        named = [name for name in named if IDENTIFIER.fullmatch(name)]
-    return named[0] if len(named) == 1 else None
-
-
-def _are_row_names(cells: "nw.Series[Any]") -> bool:
-    if find_dtype(cells) != "text" or cells.null_count() or cells.n_unique() < len(cells):
-        return False
-    texts = cells.to_list()
-    is_short = max(map(len, texts)) <= MAX_ROW_NAME
-    return is_short and not all(map(LIKE_VALUE.fullmatch, texts))
-
-
-def is_identifier(name: str, values: Array) -> bool:
-    """Return whether distinct integers identify rows: by the name, or if consecutive."""
-    n = len(values)
-    if n < 3:
-        return False
-    low, high = float(values.min()), float(values.max())
-    # Consecutive numbers: years may be so, but not very many of them.
-    is_count = high - low + 1.0 == n and (n >= MIN_ROWS_OF_COUNT or low in (0.0, 1.0))
-    if not (is_count or IDENTIFIER.fullmatch(name)):
-        return False
-    return bool((values == np.floor(values)).all()) and len(np.unique(values)) == n
 
 
 def _holds_booleans(values: Array) -> bool:
@@ -509,86 +673,3 @@ def _describe_sparse(
     stats = zip(means.tolist(), stds.tolist(), (n_missing / n).tolist(), strict=True)
     for position, (mean, std, missing) in enumerate(stats):
         yield FoundColumn(position, None, None, (mean,), missing, std)
-
-
-# Scales and notes
-
-
-def _check_cosine(columns: Columns, scale: str | None) -> None:
-    """Raise InputError for categories, and for scales that unit length would undo."""
-    named = [repr(one.label) for one in columns if one.categories]
-    if named:
-        problem = f"is for numbers, and X has categories: {some(named, 5)}"
-        raise InputError(f"{problem}; drop them, or choose euclidean", "metric")
-    if scale not in ("auto", None):
-        problem = "has no effect where rows are normalized by the metric cosine; leave it out"
-        raise InputError(problem, "scale")
-
-
-def _find_reason_to_scale(
-    used: Sequence[FoundColumn], columns: Columns, settings: TableSettings
-) -> str | None:
-    """Return why columns are scaled, None if they are not."""
-    if settings.metric == "cosine" or settings.scale is None:
-        return None
-    if settings.scale != "auto":
-        return f"numbers are scaled ({settings.scale})"
-    n_numbers = sum(len(one.fill) == 1 for one in used)
-    if n_numbers < len(used):
-        reason = "numbers are scaled to variance 1, beside categories"
-        return reason if n_numbers else "categories are scaled by their frequency"
-    variances = np.array([one.std**2 for one in used])
-    variances = variances[variances > 0.0]
-    if not len(variances):
-        return None
-    percent = 100.0 * variances.max() / variances.sum()
-    is_dominant = len(variances) > 2 and percent > DOMINANT_PERCENT
-    low_share = np.mean(variances < LOW_VARIANCE * variances.mean())
-    if not is_dominant and low_share < LOW_VARIANCE_SHARE:
-        return None
-    largest = columns[int(np.argmax([one.std for one in used]))].label
-    share = f"{largest} alone holds {format_number(percent, 3)} % of the variance"
-    return f"numbers are scaled to variance 1, as they differ in unit: {share}"
-
-
-def _scale_column(
-    found: FoundColumn, is_from_sparse: bool, becomes_sparse: bool
-) -> Iterator[tuple[float, float]]:
-    """Yield the shift and the scale of each feature of a column.
-
-    Zeros stay what they are where rows are sparse, or become so.
-    """
-    fill = found.fill
-    if len(fill) > 2:
-        for share in fill:
-            yield 0.0 if becomes_sparse else share, float(np.sqrt(max(share, 1e-12)))
-    elif len(fill) == 2:
-        yield fill[-1], float(np.sqrt(fill[-1] * (1.0 - fill[-1]))) or 1.0
-    else:
-        yield 0.0 if is_from_sparse else fill[0], found.std or 1.0
-
-
-def _describe_columns(
-    used: Sequence[FoundColumn], columns: Columns, reason_to_scale: str | None
-) -> Iterator[str]:
-    """Yield a line for each thing that was done to the table."""
-    missing = columns.missing
-    if missing.any():
-        worst, share = int(missing.argmax()), 100.0 * float(missing.mean())
-        yield (
-            f"missing values in {np.count_nonzero(missing)} of "
-            f"{counted(len(columns), 'column')} are "
-            f"imputed by the column's mean: {format_number(share, 2)} % of the cells, most in "
-            f"{columns[worst].label}, {format_number(100.0 * float(missing[worst]), 2)} %"
-        )
-    rare = [
-        f"{counted(len(reading.rare), 'value')} of {columns[place].name}"
-        for place, reading in columns.readings.items()
-        if reading.rare
-    ]
-    if rare:
-        yield f"rare values count as missing: {some(rare, 5)}"
-    if reason_to_scale is not None:
-        yield reason_to_scale
-    if columns.unit_length:
-        yield "rows are normalized to length 1, and values are parts of it"

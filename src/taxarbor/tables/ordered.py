@@ -1,7 +1,8 @@
 """Categories that have a natural order: numbered labels, ranges, and words for degrees."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from math import inf
 from typing import TypeAlias
 
@@ -45,27 +46,29 @@ SCALES = tuple(
 """Words from little to much; of each level all spellings."""
 
 STRENGTHS = {
-    **dict.fromkeys(("slightly", "a little", "a bit", "mildly"), 1.0),
-    **dict.fromkeys(("somewhat", "rather", "partly"), 1.2),
-    **dict.fromkeys(("moderately", "fairly", "quite", "tend to", "mostly"), 1.5),
-    "": 2.0,
-    **dict.fromkeys(("very", "strongly", "highly", "very much", "much", "a lot"), 3.0),
-    **dict.fromkeys(("extremely", "completely", "totally", "fully", "definitely"), 4.0),
-    "not very": -1.0,
-    "not so": -1.2,
-    "not": -2.0,
-    "not at all": -4.0,
+    word: strength
+    for words, strength in (
+        ("slightly|a little|a bit|mildly", 1.0),
+        ("somewhat|rather|partly", 1.2),
+        ("moderately|fairly|quite|tend to|mostly", 1.5),
+        ("", 2.0),
+        ("very|strongly|highly|very much|much|a lot", 3.0),
+        ("extremely|completely|totally|fully|definitely", 4.0),
+        ("not very", -1.0),
+        ("not so", -1.2),
+        ("not", -2.0),
+        ("not at all", -4.0),
+    )
+    for word in words.split("|")
 }
 """How much a word before or after a statement adds to it."""
 STATEMENTS = (
-    *(("agree", "disagree"), ("approve", "disapprove"), ("satisfied", "dissatisfied")),
-    *(("satisfied", "unsatisfied"), ("likely", "unlikely"), ("important", "unimportant")),
-    *(("positive", "negative"), ("easy", "difficult"), ("easy", "hard"), ("happy", "unhappy")),
-    *(("favorable", "unfavorable"), ("favourable", "unfavourable"), ("useful", "useless")),
-    *(("support", "oppose"), ("like", "dislike"), ("better", "worse"), ("confident", "")),
-    *(("comfortable", "uncomfortable"), ("interested", "uninterested"), ("concerned", "")),
-    *(("familiar", "unfamiliar"), ("true", "untrue"), ("true", "false"), ("safe", "unsafe")),
-    *(("worried", ""), ("often", ""), ("", "")),
+    "agree/disagree approve/disapprove satisfied/dissatisfied satisfied/unsatisfied "
+    "likely/unlikely important/unimportant positive/negative easy/difficult easy/hard "
+    "true/false happy/unhappy favorable/unfavorable favourable/unfavourable useful/useless "
+    "support/oppose like/dislike better/worse "
+    "comfortable/uncomfortable familiar/unfamiliar true/untrue "
+    "safe/unsafe interested/uninterested confident/ concerned/ worried/ often/ /"
 )
 NEUTRAL = re.compile(
     r"neutral|neither(?: .* nor .*)?|undecided|no opinion|indifferent|unsure|mixed|"
@@ -88,7 +91,10 @@ UNIT = re.compile(
 RANGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"(?:{BELOW}) ?{AMOUNT}|{AMOUNT} (?:or|and) (?:less|under|younger)"), "below"),
     (re.compile(rf"(?:{ABOVE}) ?{AMOUNT}|{AMOUNT} ?(?:{MORE})"), "above"),
-    (re.compile(rf"[\[(]?{AMOUNT} ?(?:-|–|—|to|and|,|\.\.+|<) ?<?{AMOUNT}[\])]?"), "between"),
+    (
+        re.compile(rf"[\[(]?{AMOUNT} ?(?:[-\u2013\u2014]|to|and|,|\.\.+|<) ?<?{AMOUNT}[\])]?"),
+        "between",
+    ),
     (re.compile(AMOUNT), "one"),
 )
 SCALE_OF = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
@@ -124,8 +130,7 @@ def _rank_ranges(texts: Sequence[str]) -> list[Rank] | None:
     if len(found) < len(texts) or all(low == high for low, high in found):
         return None
     found.sort()
-    pairs = zip(found, found[1:], strict=False)
-    are_apart = all(high <= low for (_, high), (low, _) in pairs)
+    are_apart = all(high <= low for (_, high), (low, _) in pairwise(found))
     return [one for one in ranges if one] if are_apart else None
 
 
@@ -157,23 +162,20 @@ def _rank_words(texts: Sequence[str]) -> list[Rank] | None:
             level_of = {word: (float(at),) for at, level in enumerate(scale) for word in level}
             if level_of.keys() >= set(tried):
                 return [level_of[text] for text in tried]
-    for statement in STATEMENTS:
-        strengths = [*map(_strength_of(*statement), plain)]
-        known = [(one,) for one in strengths if one is not None]
+    for statement in STATEMENTS.split():
+        strengths = _find_strengths(statement, plain)
+        known: list[Rank] = [(one,) for one in strengths if one is not None]
         if len(known) == len(plain):
             return known
     return None
 
 
-def _strength_of(positive: str, negative: str) -> Callable[[str], float | None]:
-    """Return how strongly a text says the one or the other."""
+def _find_strengths(statement: str, texts: Sequence[str]) -> list[float | None]:
+    """Return how strongly texts say the one or the other, None where they say neither."""
+    positive, negative = statement.split("/")
     strength_of = {}
     for pole, sign in ((negative, -1.0), (positive, 1.0)):
         for word, strength in STRENGTHS.items() if pole or not positive else ():
             strength_of[f"{word} {pole}".strip()] = sign * strength
             strength_of[f"{pole} {word}".strip()] = sign * strength
-
-    def find(text: str) -> float | None:
-        return 0.0 if NEUTRAL.fullmatch(text) else strength_of.get(text)
-
-    return find
+    return [0.0 if NEUTRAL.fullmatch(text) else strength_of.get(text) for text in texts]

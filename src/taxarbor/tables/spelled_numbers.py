@@ -24,7 +24,7 @@ SEPARATORS = (
 )
 """Decimal and thousands separators; the first of those that read most rows is used."""
 
-SAME = str.maketrans("\u00a0\u2007\u2009\u202f−–’", "    --'")
+SAME = str.maketrans("\u00a0\u2007\u2009\u202f\u2212\u2013\u2019", "    --'")
 SYMBOLS = "$€£¥₹₽₩₺₪₫฿₴"
 CURRENCIES = "AUD BRL CAD CHF CNY CZK DKK EUR GBP HUF INR JPY KRW MXN NOK PLN SEK TRY USD ZAR"
 TEXT = re.compile(
@@ -57,6 +57,13 @@ class NumberFormat(NamedTuple):
     thousands: str = ""
     unit: str = ""
     unit_first: bool = False
+
+    @property
+    def pattern(self) -> str:
+        """How a number is shown with its unit: ``{} km``; empty if it has none."""
+        space = "" if self.unit in SYMBOLS else " "
+        parts = (self.unit, "{}") if self.unit_first else ("{}", self.unit)
+        return space.join(parts) if self.unit else ""
 
 
 def find_number_format(
