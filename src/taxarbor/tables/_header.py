@@ -68,7 +68,7 @@ class Content(NamedTuple):
 
     frame: "pd.DataFrame"
     texts: Texts
-    index: str | None = None
+    index_name: str | None = None
     """The column of ``texts`` that names the rows unless another one is requested."""
     has_names: bool = True
     notes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Header(NamedTuple):
     n_skipped: int
     """Rows of the file before the first row of the table; 0 where columns have no names."""
     unnamed: list[str]
-    index: str | None
+    index_name: str | None
     """The first column if it has no name."""
     notes: tuple[str, ...]
 
@@ -94,7 +94,7 @@ class Header(NamedTuple):
         """Return the columns, without those that have neither a name nor a value."""
         names = [name for name in self.unnamed if name in frame and frame[name].isna().all()]
         frame = frame.drop(columns=names) if names else frame
-        index = self.index if any(texts.get(self.index or "", ())) else None
+        index = self.index_name if any(texts.get(self.index_name or "", ())) else None
         return Content(frame, texts, index, self.has_names, self.notes)
 
 
@@ -110,12 +110,12 @@ def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
     notes = []
     if n_titles:
         lines = f"{counted(n_titles, 'line')} above the header"
-        notes = [f"{lines} skipped; the first is {filled[0][1][0].strip()[:60]!r}"]
+        notes.append(f"{lines} skipped; the first is {filled[0][1][0].strip()[:60]!r}")
+    requested = [*request.text_columns, *(request.columns or ())]
     at, first = filled[n_titles]
     body = [cells for _, cells in filled[n_titles + 1 :]]
     if all(parse_number(cell) is not None for cell in first):
         _check_width(request.name, len(first), body)
-        requested = [*request.text_columns, *(request.columns or ())]
         if requested:
             message = "has numbers in its first line, so no column has a name"
             raise FileFormatError(f"{request.name} {message}")
@@ -126,16 +126,13 @@ def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
         first = ["", *first] if any(cells[-1] for cells in longer) else [*first, ""]
     _check_width(request.name, len(first), body)
     names = make_unique([name or UNNAMED.format(j) for j, name in enumerate(first)])
-    repeated = [
-        name for name, given in zip(names, first, strict=True) if given not in ("", name)
-    ]
+    pairs = [*zip(names, first, strict=True)]
+    repeated = [name for name, given in pairs if given not in ("", name)]
     if repeated:
-        notes.append(
-            f"names of columns are repeated; the others were named {list_names(repeated)}"
-        )
-    check_present(request.name, [*request.text_columns, *(request.columns or ())], names)
-    unnamed = [name for name, given in zip(names, first, strict=True) if not given]
-    unnamed = [name for name in unnamed if name not in request.used_columns]
+        notes.append(f"names of columns are repeated: now {list_names(repeated)}")
+    check_present(request.name, requested, names)
+    used = request.used_columns
+    unnamed = [name for name, given in pairs if not given and name not in used]
     index = names[0] if names[0] in unnamed else None
     return Header(names, at + 1, unnamed, index, tuple(notes))
 
@@ -150,8 +147,10 @@ def _count_titles(filled: Sequence[Sequence[str]]) -> int:
             return 0
         n_titles += 1
     header, *body = filled[n_titles:] or [[]]
-    are_names = all(parse_number(one) is None or YEAR.fullmatch(one) for one in header)
-    if not body or not are_names or any(len(cells) != len(header) for cells in body[:3]):
+    if not (n_titles and body) or any(len(cells) != len(header) for cells in body[:3]):
+        return 0
+    odd = [one for one in header if parse_number(one) is not None]
+    if len(odd) == len(header) or not all(map(YEAR.fullmatch, odd)):
         return 0
     has_numbers = any(parse_number(cell) is not None for cells in body for cell in cells)
     return n_titles if len(header) > 2 or has_numbers else 0

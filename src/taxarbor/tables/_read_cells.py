@@ -4,7 +4,6 @@ import json
 import warnings
 from collections.abc import Sequence
 from datetime import datetime, time
-from types import NoneType
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,16 +30,14 @@ def read_sheet(stream: IO[bytes], request: Request) -> Content:
     is_ods = b"opendocument" in stream.read(128)  # its type is the first member
     stream.seek(0)
     engine, package = ENGINES["ods" if is_ods else "xlsx"]
-    try:
-        import pandas as pd
+    import pandas as pd
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and extensions that are not read
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and extensions that are not read
+        try:
             book = pd.ExcelFile(stream, engine=engine)
-    except ImportError as error:
-        raise missing_extra("reading sheets", "pandas", package) from error
-    with book, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        except ImportError as error:
+            raise missing_extra(f"reading {request.name}", package) from error
         names = [*map(str, book.sheet_names)]
         for sheet in _select_sheets(names, request):
             cells = book.parse(sheet, header=None, dtype=object, na_filter=False)
@@ -50,7 +47,7 @@ def read_sheet(stream: IO[bytes], request: Request) -> Content:
     header = find_header(rows, request)
     cells = cells.iloc[header.n_skipped :]
     cells = cells[~cells.isin(["", None]).all(axis=1)].set_axis(header.names, axis=1)
-    as_text = [*request.text_columns, *([header.index] if header.index else [])]
+    as_text = [*request.text_columns, *([header.index_name] if header.index_name else [])]
     content = header.drop_empty(*_split(cells, as_text))
     if len(names) == 1 or request.sheet is not None:
         return content
@@ -82,10 +79,8 @@ def read_json_lines(stream: IO[bytes], request: Request) -> Content:
 
 
 def _read_records(content: Any, request: Request) -> Content:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise missing_extra("reading json", "pandas") from error
+    import pandas as pd
+
     cells = content.values() if isinstance(content, dict) else ()
     if isinstance(content, list) and all(isinstance(one, dict) for one in content):
         frame = pd.json_normalize(content)
@@ -131,11 +126,13 @@ def _infer(cells: Sequence[Any]) -> Any:
 
 
 def _is_missing(cell: Any) -> bool:
-    return cell is None or cell in MISSING if isinstance(cell, str | NoneType) else cell != cell
+    if isinstance(cell, str):
+        return cell in MISSING
+    return cell is None or bool(cell != cell)  # noqa: PLR0124
 
 
 def _as_text(cell: Any) -> str:
     """Return what a cell says; a day without a time as a date."""
     if isinstance(cell, datetime) and cell == datetime.combine(cell.date(), time()):
         cell = cell.date()
-    return "" if cell is None or cell != cell else str(cell)
+    return str(cell) if isinstance(cell, str) or not _is_missing(cell) else ""

@@ -68,7 +68,7 @@ def _read_text(text: io.TextIOWrapper, request: Request, separator: str | None) 
     names = header.names
     frame, mixed = _parse(text, header, found)
     is_cut = len(frame) > 0 and frame[names[-1]].isna().any()
-    as_text = {*request.text_columns, *([header.index] if header.index else [])}
+    as_text = {*request.text_columns, *([header.index_name] if header.index_name else [])}
     if as_text or mixed:
         cells, _ = _parse(text, header, found, as_text | mixed)
         frame[[*mixed]] = cells[[*mixed]].mask(cells[[*mixed]].isin(MISSING))

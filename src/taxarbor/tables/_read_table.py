@@ -164,6 +164,10 @@ def read_table(
 def _read_stream(stream: IO[bytes], format: str, request: Request) -> Table:
     """Return the table in a stream, or in the only member of a zip archive that is one."""
     if format != "zip":
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise missing_extra(f"reading {format}", "pandas") from error
         with reading(request.name, format):
             check_content(request.name, stream.read(1 << 16), format)
             stream.seek(0)
@@ -256,10 +260,9 @@ def _read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
 
 def _read_arrow(stream: IO[bytes], request: Request) -> Content:
     try:
-        import pandas  # noqa: F401
         from pyarrow import feather, ipc, orc
     except ImportError as error:
-        raise missing_extra("reading arrow and orc", "pandas", "pyarrow") from error
+        raise missing_extra(f"reading {request.name}", "pyarrow") from error
     start = stream.read(6)
     stream.seek(0)
     if start[:3] == b"ORC":
@@ -376,7 +379,12 @@ def _make_frame_table(request: Request, content: Content) -> Table:
         raise FileFormatError(f"{request.name} has no rows")
     requested, ids = request.columns, request.id_column or index
     if ids is None and has_names and frame.shape[1] > 1:
-        candidates = [name for name in frame if name not in request.used_columns]
+        used = request.used_columns
+        candidates = [
+            name
+            for name, dtype in zip(frame, frame.dtypes, strict=True)
+            if name not in used and dtype.kind not in "fb"
+        ]
         ids = find_row_names(nw.from_native(frame, eager_only=True), candidates)
         if ids is not None:
             texts = {**texts, ids: as_texts(frame[ids].tolist())}
