@@ -114,7 +114,7 @@ def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
     requested = [*request.text_columns, *(request.columns or ())]
     at, first = filled[n_titles]
     body = [cells for _, cells in filled[n_titles + 1 :]]
-    if all(parse_number(cell) is not None for cell in first):
+    if all(map(_is_number, first)):
         _check_width(request.name, len(first), body)
         if requested:
             message = "has numbers in its first line, so no column has a name"
@@ -149,10 +149,10 @@ def _count_titles(filled: Sequence[Sequence[str]]) -> int:
     header, *body = filled[n_titles:] or [[]]
     if not (n_titles and body) or any(len(cells) != len(header) for cells in body[:3]):
         return 0
-    odd = [one for one in header if parse_number(one) is not None]
+    odd = [one for one in header if _is_number(one)]
     if len(odd) == len(header) or not all(map(YEAR.fullmatch, odd)):
         return 0
-    has_numbers = any(parse_number(cell) is not None for cells in body for cell in cells)
+    has_numbers = any(_is_number(cell) for cells in body for cell in cells)
     return n_titles if len(header) > 2 or has_numbers else 0
 
 
@@ -177,12 +177,13 @@ def make_unique(names: Sequence[str]) -> list[str]:
     return unique
 
 
-def parse_number(cell: str) -> float | None:
-    """Return the number that a text spells, if it does; pandas rounds, or knows no 1e999."""
+def _is_number(cell: str) -> bool:
+    """Return whether a text spells a number, with a decimal point or comma."""
     try:
-        return None if "_" in cell else float(cell)  # Python takes 1_000 for a number
+        float(cell.replace(",", ".", 1))
     except ValueError:
-        return None
+        return False
+    return "_" not in cell  # Python takes 1_000 for a number
 
 
 TEXT_FORMATS = frozenset({"csv", "tsv", "txt", "json", "jsonl"})

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from taxarbor._errors import FileFormatError, InputError, missing_extra
+from taxarbor._errors import FileFormatError, missing_extra
 from taxarbor.sources._file_checks import check_present, list_names
 from taxarbor.tables._header import (
     HEADER_ROWS,
@@ -64,7 +64,7 @@ def _select_sheets(names: Sequence[str], request: Request) -> Sequence[str]:
         return [names[sheet]]
     if sheet not in names:
         problem = f"is {sheet!r}, and {request.name} has {list_names(names)}"
-        raise InputError(problem, "sheet")
+        raise FileFormatError(problem, "sheet")
     return [str(sheet)]
 
 
