@@ -262,6 +262,7 @@ def test_sheets_and_types_of_their_cells():
             read(content, "xlsx", sheet=sheet)
         assert caught.value.parameter == "sheet"
     nested = '[{"a": {"b": 1}, "v": [1, 2]}, {"a": {"b": 2}, "v": [3, 4]}]'
+    nested = f'{{"data": {nested}}}'
     assert read(nested, "json").X.to_dict("list") == {"a.b": [1, 2], "v": [[1, 2], [3, 4]]}
 
 

@@ -53,6 +53,11 @@ class Request:
         return tuple(dict.fromkeys(name for name in requested if name is not None))
 
     @property
+    def requested(self) -> list[str]:
+        """The columns that must be there."""
+        return [*self.text_columns, *(self.columns or ())]
+
+    @property
     def used_columns(self) -> frozenset[str]:
         """Columns that do not name the rows."""
         return frozenset((*self.features, *(self.columns or ())))
@@ -111,12 +116,11 @@ def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
     if n_titles:
         lines = f"{counted(n_titles, 'line')} above the header"
         notes.append(f"{lines} skipped; the first is {filled[0][1][0].strip()[:60]!r}")
-    requested = [*request.text_columns, *(request.columns or ())]
     at, first = filled[n_titles]
     body = [cells for _, cells in filled[n_titles + 1 :]]
     if all(map(_is_number, first)):
         _check_width(request.name, len(first), body)
-        if requested:
+        if request.requested:
             message = "has numbers in its first line, so no column has a name"
             raise FileFormatError(f"{request.name} {message}")
         names = [f"column {j}" for j in range(1, len(first) + 1)]
@@ -130,7 +134,7 @@ def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
     repeated = [name for name, given in pairs if given not in ("", name)]
     if repeated:
         notes.append(f"names of columns are repeated: now {list_names(repeated)}")
-    check_present(request.name, requested, names)
+    check_present(request.name, request.requested, names)
     used = request.used_columns
     unnamed = [name for name, given in pairs if not given and name not in used]
     index = names[0] if names[0] in unnamed else None

@@ -69,8 +69,13 @@ def _select_sheets(names: Sequence[str], request: Request) -> Sequence[str]:
 
 
 def read_json(stream: IO[bytes], request: Request) -> Content:
-    """Return the table in a list of records, or in an object of columns."""
-    return _read_records(json.loads(stream.read()), request)
+    """Return the table in a list of records, alone in an object or not, or of columns."""
+    content = json.loads(stream.read())
+    if isinstance(content, dict) and len(content) == 1:
+        (only,) = content.values()
+        is_list = isinstance(only, list) and all(isinstance(one, dict) for one in only)
+        content = only if is_list else content
+    return _read_records(content, request)
 
 
 def read_json_lines(stream: IO[bytes], request: Request) -> Content:
@@ -91,7 +96,7 @@ def _read_records(content: Any, request: Request) -> Content:
         raise FileFormatError(f"{request.name} holds no table: {expected}")
     frame.columns = frame.columns.map(str)
     as_text = request.text_columns
-    check_present(request.name, [*as_text, *(request.columns or ())], [*frame.columns])
+    check_present(request.name, request.requested, [*frame.columns])
     return Content(*_split(frame.astype(object), as_text))
 
 

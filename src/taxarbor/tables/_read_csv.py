@@ -23,8 +23,7 @@ from taxarbor.tables._header import HEADER_ROWS, MISSING, Content, Header, Reque
 if TYPE_CHECKING:
     import pandas as pd
 
-SEPARATORS = ("\t", ";", "|", ",")
-SEPARATOR_NAMES = {"\t": "a tab", ";": "a semicolon", "|": "a bar", ",": "a comma"}
+SEPARATORS = {"\t": "a tab", ";": "a semicolon", "|": "a bar", ",": "a comma"}
 ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
 """Tried in this order; the last one fits all bytes."""
 CELLS_AT_ONCE = 1 << 20
@@ -36,7 +35,7 @@ SAMPLE_CHARACTERS = 1 << 20
 QUOTED = re.compile(r'"(?:[^"]|"")*"?')
 
 
-def read_csv(stream: IO[bytes], request: Request, separator: str | None) -> Content:
+def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) -> Content:
     """Return the table in a text whose cells are separated by a comma, semicolon, bar or tab.
 
     ``separator`` is the one that the name of the file promises.
@@ -76,7 +75,7 @@ def _read_text(text: io.TextIOWrapper, request: Request, separator: str | None) 
     frame = frame.drop(columns=[*as_text]) if as_text else frame
     notes = [*header.notes, *(_describe_short_lines(text, header, found) if is_cut else ())]
     if separator not in (None, found):
-        notes.append(f"its cells are separated by {SEPARATOR_NAMES[found]}")
+        notes.append(f"its cells are separated by {SEPARATORS[found]}")
     return header._replace(notes=tuple(notes)).drop_empty(frame, texts)
 
 

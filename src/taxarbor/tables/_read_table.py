@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import IO, Any, BinaryIO, TypeAlias, cast, final
 
 import narwhals as nw
@@ -151,7 +152,7 @@ def read_table(
     if format not in STREAM_READERS | PATH_READERS | {"zip": None}:
         expected = ", ".join(STREAM_READERS | PATH_READERS)
         raise InputError(f"must be one of {expected}; got {format!r}", "format")
-    if sheet is not None and format not in ENGINES:
+    if sheet is not None and format not in {*ENGINES, "zip"}:
         raise InputError(f"is for xlsx and ods; {title} is {format}", "sheet")
     if format in PATH_READERS and is_path:
         return PATH_READERS[format](path, request)
@@ -244,15 +245,10 @@ def _load_stream(source: Any) -> io.BytesIO:
 # Formats
 
 
-def _read_text(separator: str | None) -> Callable[[IO[bytes], Request], Content]:
-    """Return a reader of text."""
-    return lambda stream, request: read_csv(stream, request, separator)
-
-
 def _read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
     reader = open_parquet(path)
     names = reader.files[0].schema.names
-    check_present(request.name, [*request.text_columns, *(request.columns or ())], names)
+    check_present(request.name, request.requested, names)
     with reading(request.name, "parquet"):
         content = _split_arrow(replace(reader, names=names).read_all(), request)
     return _make_frame_table(request, content)
@@ -273,7 +269,7 @@ def _read_arrow(stream: IO[bytes], request: Request) -> Content:
         table = ipc.open_stream(stream).read_all()
     table.validate(full=True)  # text that is not UTF-8, codes without values
     names = make_unique(table.column_names)
-    check_present(request.name, [*request.text_columns, *(request.columns or ())], names)
+    check_present(request.name, request.requested, names)
     return _split_arrow(table.rename_columns(names), request)
 
 
@@ -348,9 +344,9 @@ def _read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
 
 
 STREAM_READERS: dict[str, Callable[[IO[bytes], Request], Content]] = {
-    "csv": _read_text(","),
-    "tsv": _read_text("\t"),
-    "txt": _read_text(None),
+    "csv": partial(read_csv, separator=","),
+    "tsv": partial(read_csv, separator="\t"),
+    "txt": read_csv,
     "xlsx": read_sheet,
     "ods": read_sheet,
     "json": read_json,
@@ -387,8 +383,7 @@ def _make_frame_table(request: Request, content: Content) -> Table:
         ]
         ids = find_row_names(nw.from_native(frame, eager_only=True), candidates)
         if ids is not None:
-            texts = {**texts, ids: as_texts(frame[ids].tolist())}
-            frame = frame.drop(columns=ids)
+            texts = {**texts, ids: as_texts(frame.pop(ids))}
     if requested is not None:
         frame = frame[[*requested]]
     if not frame.shape[1]:
