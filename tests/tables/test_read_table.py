@@ -5,6 +5,8 @@ import os
 import sys
 import threading
 import tracemalloc
+import zipfile
+from datetime import datetime, time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +22,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from taxarbor._errors import FileFormatError, InputError
-from taxarbor.tables import Table, TableEncoder, read_table
+from taxarbor.tables import Table, TableEncoder, _read_csv, read_table
 
 FILES = Path(__file__).parent / "files"
 CELLS = np.array(
@@ -43,7 +45,7 @@ EXPECTED = [[0.5, 2, 1], [1.5, 4, 0], [2.25, 6, 1]]
 def read(content, format="csv", **options) -> Table:
     """Return the table in a text, or in the bytes of a file."""
     content = content.encode() if isinstance(content, str) else content
-    if format in {"csv", "tsv"}:
+    if format in {"csv", "tsv", "txt"}:
         return read_table(io.BytesIO(content), format=format, **options)
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"data.{format}"
@@ -97,6 +99,16 @@ def arrow(**columns) -> bytes:
     return as_bytes(lambda stream: pq.write_table(pa.table(columns), stream))
 
 
+def book(engine="openpyxl", **sheets) -> bytes:
+    """Return a workbook of some sheets; their cells are those of a frame or of lists."""
+    stream = io.BytesIO()
+    with pd.ExcelWriter(stream, engine=engine) as writer:
+        for name, sheet in sheets.items():
+            header = isinstance(sheet, pd.DataFrame)
+            pd.DataFrame(sheet).to_excel(writer, sheet_name=name, index=False, header=header)
+    return stream.getvalue()
+
+
 WRITTEN = {
     "csv": FRAME.to_csv(index=False).encode(),
     "tsv": FRAME.to_csv(index=False, sep="\t").encode(),
@@ -142,6 +154,118 @@ def test_only_text_may_be_compressed_or_come_from_a_stream(tmp_path):
         assert caught.value.parameter == "format"
 
 
+def test_the_same_table_from_every_format(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "x": [1.0, None, 3.5],
+            "n": [7, 9, 7],
+            "town": ["v", None, "v"],
+            "day": pd.to_datetime(["2024-01-01", None, "2024-03-01"]),
+            "is_new": [True, False, True],
+            "is_known": pd.array([True, None, False], dtype=object),
+            "code": ["c1", "c2", "c3"],
+            "label": ["7", "é", ""],
+        }
+    )
+    records = frame.assign(day=frame["day"].dt.strftime("%Y-%m-%d"))
+    text = frame.to_csv(index=False).encode()
+    contents = {
+        **{"csv": text, "csv.gz": gzip.compress(text), "tsv": text.replace(b",", b"\t")},
+        **{"xlsx": book(s=frame), "xls": book(s=frame), "ods": book("odf", s=frame)},
+        "json": records.to_json(orient="records").encode(),
+        "ndjson": records.to_json(orient="records", lines=True).encode(),
+        "columns.json": records.to_json().encode(),
+        "feather": as_bytes(frame.to_feather),
+        "orc": as_bytes(frame.to_orc),
+        "parquet": parquet(frame),
+    }
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("__MACOSX/._t.csv", "x")
+        file.writestr("folder/t.xlsx", contents["xlsx"])
+        file.writestr("readme.md", "x")
+    for suffix, content in (contents | {"zip": archive.getvalue()}).items():
+        path = tmp_path / f"t.{suffix}"
+        path.write_bytes(content)
+        table = read_table(path, label_column="label")
+        assert (table.row_names, table.labels.tolist()) == (("c1", "c2", "c3"), ["7", "é", ""])
+        assert table.notes == ()
+        X = table.X.assign(day=pd.to_datetime(table.X["day"]).astype("M8[ns]"))
+        pd.testing.assert_frame_equal(
+            X.astype(object).where(X.notna(), None),
+            frame.iloc[:, :6].astype({"day": "M8[ns]"}).astype(object).where(X.notna(), None),
+        )
+        chosen = read_table(path, columns=["n", "x"], id_column="town")
+        assert chosen.feature_names == ("n", "x")
+        assert chosen.row_names == ("v", "", "v")
+        assert read_table(path, features=["code"], label_column="label").row_names is None
+
+
+def test_archives_must_hold_one_table():
+    for names, told in ((["a.csv", "b.json"], "'a.csv', 'b.json'"), (["a.md"], "no table")):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as file:
+            for name in names:
+                file.writestr(name, "a,b\n1,2\n")
+        assert told in refusal(stream.getvalue(), "zip")
+
+
+def test_encodings_of_text():
+    content = "a,b\n1,é\n2,ü\n"
+    for encoding, note in (
+        *(("utf-8", None), ("utf-8-sig", None), ("utf-16", None)),
+        *(("cp1252", "cp1252"), ("latin-1", "cp1252")),
+    ):
+        table = read(content.encode(encoding))
+        assert (table.feature_names, table.row_names) == (("a",), ("é", "ü"))
+        assert len(table.notes) == (note is not None)
+        assert note is None or note in table.notes[0]
+    late = read(b"a,b\n" + b"1,2\n" * 99_999 + b"\x81,2\n")  # which cp1252 lacks
+    assert "latin-1" in late.notes[0]
+
+
+def test_titles_above_the_header_are_skipped():
+    rows = [["a", "b", "2019"], ["u", "v", 1], ["u", "w", 2], ["t", "x", 3]]
+    body = "".join(f"{','.join(map(str, row))}\n" for row in rows)
+    padded = [["Sales", "", ""], ["", "", ""], ["of 2019", "", ""], *rows]
+    for content, format in (
+        *((f"Sales\n\nof 2019\n{body}", "csv"), (f"Sales,,\n,,\nof 2019,,\n{body}", "csv")),
+        *((book(s=padded), "xlsx"), (book("odf", s=padded), "ods")),
+    ):
+        table = read(content, format)
+        assert (table.feature_names, len(table.X)) == (("a", "2019"), 3)
+        assert table.notes == ("2 lines above the header skipped; the first is 'Sales'",)
+    for content in (",x\nr,5\ns,6\n", "x\nr,5\ns,6\n", "x,\n1,2\n3,4\n", "x,,\nu,2,3\nv,2,4\n"):
+        table = read(content)
+        assert (len(table.X), table.notes) == (2, ())
+        assert "x" in (table.id_column, table.feature_names[0])
+
+
+def test_sheets_and_types_of_their_cells():
+    mixed = [
+        ["a", "d", "t", "e"],
+        [1, datetime(2024, 1, 2), time(12, 30), 1],
+        ["u", "x", None, 2.5],
+    ]
+    content = book(first=[], second=mixed, third=FRAME)
+    table = read(content, "xlsx")
+    assert table.X.iloc[0].tolist() == ["1", "2024-01-02", "12:30:00", 1.0]
+    assert table.X["a"].tolist() == ["1", "u"]
+    assert "'second'" in table.notes[0]
+    assert "'third'" in table.notes[0]
+    for sheet in ("third", 2):
+        table = read(content, "xlsx", sheet=sheet)
+        assert (table.row_names, table.notes) == (("owl", "fox", "ant"), ())
+        np.testing.assert_array_equal(dense(table.X), EXPECTED)
+    for sheet in ("fourth", 3):
+        with pytest.raises(InputError) as caught:
+            read(content, "xlsx", sheet=sheet)
+        assert caught.value.parameter == "sheet"
+    nested = '[{"a": {"b": 1}, "v": [1, 2]}, {"a": {"b": 2}, "v": [3, 4]}]'
+    nested = f'{{"data": {nested}}}'
+    assert read(nested, "json").X.to_dict("list") == {"a.b": [1, 2], "v": [[1, 2], [3, 4]]}
+
+
 def test_pipes_and_the_rest_of_a_stream(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(WRITTEN["csv"])))
     np.testing.assert_array_equal(read_table("-").X, EXPECTED)
@@ -184,9 +308,12 @@ def test_separators_and_marks_of_csv():
         table = read(bom + 'a,"b;;;c",d\n1,2,3\n'.replace(",", separator))
         assert table.feature_names == ("a", "b;;;c", "d")
         np.testing.assert_array_equal(table.X, [[1, 2, 3]])
-    table = read("a;b;c\n1,5;1;x\n2,5;2,25;y,z\n")  # where commas may be decimal
-    np.testing.assert_array_equal(dense(table.X), [[1.5, 1], [2.5, 2.25]])
-    assert table.row_names == ("x", "y,z")
+    table = read("a;b;c\n1,5;1;x\n2,5;2,25;y,z\n", columns=["a", "b"])
+    assert table.X.to_numpy().tolist() == [["1,5", "1"], ["2,5", "2,25"]]  # as in the file
+    assert "a semicolon" in table.notes[0]
+    assert read("1,5;2,5\n3,5;4,5\n").X.shape == (2, 2)
+    assert read("a|b\n1|2\n", "txt").notes == ()
+    assert "a comma" in read("a,b\n1,2\n", "tsv").notes[0]
 
 
 def test_a_first_line_of_numbers_is_no_header():
@@ -194,7 +321,7 @@ def test_a_first_line_of_numbers_is_no_header():
         table = read(ending.join(["1,2.5,-1e3", "4,5,6", ""]))
         assert table.feature_names is None
         np.testing.assert_array_equal(table.X, [[1, 2.5, -1000], [4, 5, 6]])
-    assert read("1,\n2,").feature_names == ("1", "Unnamed: 1")
+    assert read("1,\n2,").feature_names == ("1",)
     assert read("1\n0\n1\n").X.shape == (3, 1)
     assert read("a,b\n1,2\n").notes == ()
     for header in ("0,1,2", "3,2,1", "1.0,2.0,3.0", "-1,0,1", "1,1,1", "0.5,1,2"):
@@ -235,11 +362,9 @@ def test_columns_are_typed_alike_from_every_format():
         table = read(content, kind_of(content), label_column="words")
         assert table.row_names == ("and", "more", "of", "them")
         encoder = TableEncoder(date_features=["day"]).fit(table.X)
-        assert encoder.encoding_.columns == expected.encoding_.columns
-        assert encoder.encoding_.dropped == expected.encoding_.dropped
-    assert [name for name, _ in encoder.encoding_.dropped] == ["sex", "empty"]
-    odd = read("a,c\n?, \n1,u\nN.A.,u\n2,u\n")
-    np.testing.assert_array_equal(odd.X["a"], [np.nan, 1, np.nan, 2])  # words for no value
+        assert [*encoder.columns_] == [*expected.columns_]
+        assert encoder.columns_.dropped == expected.columns_.dropped
+    assert [name for name, _ in encoder.columns_.dropped] == ["sex", "empty"]
     mostly = [f"{row}" if row % 4 else f"PC {row}" for row in range(40)]
     assert read("a,b\n" + "".join(f"1,{cell}\n" for cell in mostly)).row_names is not None
 
@@ -297,17 +422,37 @@ def test_an_index_becomes_row_names():
 def test_lines_may_be_longer_than_the_header():
     table = read("a,b\nr1,1,2\nr2,3,4\n")  # as R writes row names
     assert (table.feature_names, table.row_names) == (("a", "b"), ("r1", "r2"))
-    assert read("a,b\n1,2,\n3,4,\n").X["Unnamed: 2"].isna().all()
+    for content in ("a,b\n1,2,\n3,4,\n", "a,b,\n1,2,\n3,4,\n"):
+        table = read(content)
+        assert (table.feature_names, table.row_names, table.notes) == (("a", "b"), None, ())
+    assert read("a,b\nr1,1,\nr2,3,4\n").row_names == ("r1", "r2")
     assert "4 cells in its first row, and 2 columns" in refusal("a,b\n1,2,3,4\n")
     assert "3 cells in its first row, and 2 columns" in refusal("1,9\n1,2,3\n")
     assert "line 3, saw 3" in refusal("a,b\n1\n1,2,3\n")
 
 
-def test_a_column_of_numbers_may_not_have_odd_texts():
-    message = refusal('a,b\n1,"x\ny"\n\n2,z\n3 m,z\n4,z\n')
-    assert "'a' except '3 m' in row 2" in message
-    assert read("a,b,c\n1,1,2\n2,x,2\n3,y,3\n").feature_names == ("a", "c")
-    assert read("a,b,c\n1,1,q\n2,x,q\n2,2,q\n", columns=["a"]).feature_names == ("a",)
+def test_short_lines_are_filled_and_noted():
+    table = read("a,b,c\n1,2,3\n4,5\n\n6\n7,8,\n")
+    assert table.X["c"].isna().tolist() == [False, True, True, True]
+    assert table.notes[0].startswith("2 lines have too few cells, first line 3;")
+
+
+def test_texts_among_numbers_stay_as_they_are(monkeypatch):
+    contents = {
+        'a,b\n1,"x\ny"\n\n02,z\n3 m,z\n,z\n': ["1", "02", "3 m", None],
+        "a,b\n1.50,y\nTrue,z\n?,z\nNA,z\n": ["1.50", "True", "?", None],
+        "a,b\n1,y\n,z\n2.5,z\n3,z\n": [1.0, None, 2.5, 3.0],
+        "a,b\nTRUE,y\n,z\nfalse,z\ntrue,z\n": [True, None, False, True],
+        "a,b\n,y\nu,z\nu,z\n,z\n": [None, "u", "u", None],
+    }
+    for rows_at_once in (1000, 2, 1):
+        monkeypatch.setattr(_read_csv, "CELLS_AT_ONCE", 1)
+        monkeypatch.setattr(_read_csv, "MIN_ROWS_AT_ONCE", rows_at_once)
+        for content, expected in contents.items():
+            cells = read(content).X["a"]
+            assert cells.astype(object).where(cells.notna(), None).tolist() == expected
+        assert read("a,b\n007,1\n008,2\nNA,3\n", id_column="a").row_names[2] == "NA"
+        assert "saw 3" in refusal("a,b\n1,2\n1,2\n1,2\n1,2,3\n")
 
 
 def test_cells_may_be_missing_or_large():
@@ -348,7 +493,8 @@ def test_requests_that_make_no_sense():
     for options, name in (
         *(({"columns": []}, "columns"), ({"columns": ["a", "a"]}, "columns")),
         *(({"columns": ["a"], role: "a"}, "columns") for role in ("id_column", "label_column")),
-        *(({"columns": "ab"}, "columns"), ({"format": "xlsx"}, "format")),
+        *(({"columns": "ab"}, "columns"), ({"format": "xyz"}, "format")),
+        *(({"sheet": 0}, "sheet"), ({"format": "zip"}, "format")),
     ):
         with pytest.raises(InputError) as caught:
             read_table(io.BytesIO(b"a,b\n1,2"), **options)
@@ -361,7 +507,9 @@ def test_names_may_not_repeat():
     table = pa.table([pa.array([1]), pa.array([2])], names=["a", "a"])
     written = as_bytes(lambda stream: pq.write_table(table, stream))
     named = npz(X=np.eye(2), feature_names=np.array(["a", "a"]))
-    assert "'a'" in refusal("a,b,a\n1,2,3")
+    repeated = read("a,b,a,a_2,a\n1,2,3,4,5")
+    assert repeated.feature_names == ("a", "b", "a_3", "a_2", "a_4")
+    assert "'a_3', 'a_4'" in repeated.notes[0]
     assert "'a'" in refusal(named, "npz")
     assert "'a'" in refusal(written, "parquet")
 
@@ -404,7 +552,7 @@ def test_odd_numbers():
     coded = pa.array(["v", "u", "u"]).dictionary_encode()  # as pandas writes categories
     X = read(arrow(a=decimals, b=coded, c=[[1], [2], [2]]), "parquet").X
     assert X["a"].tolist() == [1.0, 2.0, 2.0]
-    kinds = [one.kind for one in TableEncoder().fit(X).encoding_.columns]
+    kinds = [one.kind for one in TableEncoder().fit(X).columns_]
     assert kinds == ["number", "category"]
     large = read(f"a,b\n{'9' * 30},1\n1,2\n2,4\n").X
     assert TableEncoder(scale=None).fit_transform(large)[0, 0] == 1e30
@@ -563,9 +711,22 @@ def test_files_of_another_kind(tmp_path):
     for suffix in ("parquet", "npy", "npz", "h5ad"):
         assert f"is no {suffix} file" in refusal("a,b\n1,2\n", suffix)
     assert "damaged" in refusal(WRITTEN["npy"].replace(b"}", b"("), "npy")
-    for content in ("a,b\n1,é\n".encode("latin-1"), "a,b\n1,2\n".encode("utf-16")):
-        assert "UTF-8" in refusal(content)
-    assert "UTF-8" in refusal(b"a,b\n" + b"1,2\n" * 99_999 + b"\xff,2\n")
+    for content, found in (
+        *(
+            (b"%PDF-1.7", "a PDF"),
+            (b"\x89PNG\r\n", "an image"),
+            (b"a,b\n1,\0\n", "binary data"),
+        ),
+        *(("\ufeff <!DOCTYPE html>", "a web page"), (book(a=FRAME), "an Excel file")),
+    ):
+        assert found in refusal(content)
+        assert refusal(content, "json")
+    for content in (b"", b"PK\x03\x04 and more", b"\xd0\xcf\x11\xe0", b"a,b\n1,2\n"):
+        assert refusal(content, "xlsx")
+        assert refusal(content, "feather")
+        assert refusal(content, "zip")
+    for content in ("1", "[1, 2]", "{}", '{"a": 1}', '{"a": [1], "b": [1, 2]}', "[]", "{"):
+        assert refusal(content, "json")
     path = tmp_path / "data.xyz"
     path.write_bytes(WRITTEN["npy"])
     with pytest.raises(InputError, match=r"^format .* data\.xyz, "):

@@ -1,182 +1,228 @@
-"""Tables in csv and tsv files, as data frames of pandas.
+"""Tables in csv, tsv and other texts, as data frames of pandas.
 
-Text that spells numbers becomes numbers, with decimal commas and words for missing values; the
-profiler decides the types of all other columns. Text is parsed by pandas: it measured ten times
-as fast as the csv module, and no slower than pyarrow, which says less of what is wrong with a
-line.
+A column of plain numbers becomes numbers, one of true and false booleans; all others are texts,
+as they are in the file. Text is parsed by pandas: it measured ten times as fast as the csv
+module, and no slower than pyarrow, which says less of what is wrong with a line.
 """
 
 import csv
 import io
 import re
 import warnings
-from collections.abc import Collection, Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any, final
 
-import narwhals as nw
 import numpy as np
 
-from taxarbor._errors import FileFormatError, counted, missing_extra
-from taxarbor._frames import find_dtype
-from taxarbor._types import Array
-from taxarbor.sources._file_checks import as_texts, check_present, check_unique, reading
+from taxarbor._errors import counted
+from taxarbor.sources._file_checks import as_texts
+from taxarbor.tables._header import HEADER_ROWS, MISSING, Content, Header, Request, find_header
 
 if TYPE_CHECKING:
     import pandas as pd
 
-UNNAMED = "Unnamed: {}"
-"""Name that pandas gives a column without a name."""
-SEPARATORS = (",", ";", "\t")
+SEPARATORS = {"\t": "a tab", ";": "a semicolon", "|": "a bar", ",": "a comma"}
+ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
+"""Tried in this order; the last one fits all bytes."""
+CELLS_AT_ONCE = 1 << 20
+"""Cells that are parsed together; text takes a multiple of its size while it is parsed."""
+MIN_ROWS_AT_ONCE = 1000
+MIN_ROWS_PER_TEXT = 4
+"""Rows per text from which on rows share texts."""
+SAMPLE_CHARACTERS = 1 << 20
 QUOTED = re.compile(r'"(?:[^"]|"")*"?')
-MISSING = (
-    *("", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"),
-    *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-)
-"""Stand for a missing value, as in pandas; not in names and labels: NA may be Namibia."""
-MISSING_NUMBERS = {
-    *("", "?", "-", "--", ".", ".."),
-    *("na", "n/a", "n.a.", "nan", "null", "none", "missing"),
-}
-"""Stand for a missing value among numbers, in upper or lower case."""
-MAX_ODD_TEXTS = 3
-"""Distinct texts among numbers that are taken for mistakes, however often they occur."""
 
 
-class CsvTable(NamedTuple):
-    """The columns of a csv file; those that are names and labels are apart, as text."""
+def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) -> Content:
+    """Return the table in a text whose cells are separated by a comma, semicolon, bar or tab.
 
-    frame: "pd.DataFrame"
-    texts: dict[str, tuple[str, ...]]
-    index_name: str | None
-    """The first column if it has no name."""
-    has_names: bool
-
-
-class _Header(NamedTuple):
-    separator: str
-    names: list[str]
-    n_skipped: int
-    """Lines before the first row; 0 where the columns have no names."""
-
-
-def read_csv(
-    stream: IO[bytes],
-    title: str,
-    separator: str | None,
-    text_columns: Sequence[str],
-    columns: Sequence[str] | None,
-) -> CsvTable:
-    """Return the table in a text with commas, semicolons or tabs, whichever its header has.
-
-    ``text_columns`` are read to the letter. If ``columns`` are given, others may hold anything.
+    ``separator`` is the one that the name of the file promises.
     """
-    try:
-        import pandas  # noqa: F401
-    except ImportError as error:
-        raise missing_extra("reading csv", "pandas") from error
-    with (
-        reading(title, "csv"),
-        io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
-    ):
-        header = _read_header(text, title, separator)
-        names, requested = header.names, [*text_columns, *(columns or ())]
-        if requested and not header.n_skipped:
-            message = "has numbers in its first line, so no column has a name"
-            raise FileFormatError(f"{title} {message}")
-        check_unique(title, names)
-        check_present(title, requested, names)
-        has_index = names[0] == UNNAMED.format(0) and names[0] not in requested
-        as_text = [*text_columns, *names[:has_index]]
-        text.seek(0)
-        frame = _parse(text, header, as_text)
-    texts = {name: as_texts(frame.pop(name).tolist()) for name in dict.fromkeys(as_text)}
-    for name in frame.columns if columns is None else columns:
-        numbers = _parse_numbers(title, name, frame[name], header.separator)
-        if numbers is not None:
-            frame[name] = numbers
-    return CsvTable(frame, texts, names[0] if has_index else None, header.n_skipped > 0)
+    is_utf16 = stream.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    encodings = ("utf-16",) if is_utf16 else ENCODINGS
+    for encoding in encodings:
+        stream.seek(0)
+        text = io.TextIOWrapper(stream, encoding=encoding, newline="")
+        try:
+            content = _read_text(text, request, separator)
+            break
+        except UnicodeDecodeError:
+            if encoding == encodings[-1]:
+                raise
+        finally:
+            text.detach()
+    if encoding == encodings[0]:
+        return content
+    note = f"the text is not in UTF-8 and was read as {encoding}"
+    return content._replace(notes=(note, *content.notes))
 
 
-def _read_header(text: io.TextIOWrapper, title: str, separator: str | None) -> _Header:
-    """Detect the separator and the header of a text from its first two lines."""
-    line = next((line for line in text if line.strip()), None)
-    if line is None:
-        raise FileFormatError(f"{title} is empty")
-    bare = QUOTED.sub("", line)
-    separator = separator or max(SEPARATORS, key=bare.count)
+def _read_text(text: io.TextIOWrapper, request: Request, separator: str | None) -> Content:
+    lines = _read_lines(text)
+    found = _find_separator(lines, separator)
+    rows = list(csv.reader(lines, delimiter=found))
+    header = find_header(rows, request)
+    names = header.names
+    frame, mixed = _parse(text, header, found)
+    is_cut = len(frame) > 0 and frame[names[-1]].isna().any()
+    as_text = {*request.text_columns, *([header.index_name] if header.index_name else [])}
+    if as_text or mixed:
+        cells, _ = _parse(text, header, found, as_text | mixed)
+        frame[[*mixed]] = cells[[*mixed]].mask(cells[[*mixed]].isin(MISSING))
+    texts = {name: as_texts(cells[name].tolist()) for name in as_text}
+    frame = frame.drop(columns=[*as_text]) if as_text else frame
+    notes = [*header.notes, *(_describe_short_lines(text, header, found) if is_cut else ())]
+    if separator not in (None, found):
+        notes.append(f"its cells are separated by {SEPARATORS[found]}")
+    return header._replace(notes=tuple(notes)).drop_empty(frame, texts)
+
+
+def _read_lines(text: io.TextIOWrapper) -> list[str]:
+    """Return the first lines, of which at least three are not blank."""
     text.seek(0)
-    lines = enumerate(csv.reader(text, delimiter=separator), 1)
-    filled = ((n, cells) for n, cells in lines if len(cells) > 1 or "".join(cells).strip())
-    n_skipped, first = next(filled, (1, [""]))
-    _, second = next(filled, (0, first))
-    if all(_parse_number(cell) is not None for cell in first):
-        n_skipped, first = 0, [f"column {j}" for j in range(1, len(first) + 1)]
-    elif len(second) == len(first) + 1:  # R names no row names; others end in a separator
-        first = ["", *first] if second[-1] else [*first, ""]
-    if len(second) > len(first):  # which pandas would cut
-        n_cells, n_columns = counted(len(second), "cell"), counted(len(first), "column")
-        raise FileFormatError(f"{title} has {n_cells} in its first row, and {n_columns}")
-    names = [name or UNNAMED.format(j) for j, name in enumerate(first)]
-    return _Header(separator, names, n_skipped)
+    lines: list[str] = []
+    n_filled = n_characters = 0
+    for line in text:
+        lines.append(line)
+        n_filled += bool(line.strip())
+        n_characters += len(line)
+        if n_filled >= HEADER_ROWS or (n_filled > 2 and n_characters > SAMPLE_CHARACTERS):
+            break
+    return lines
 
 
-def _parse(text: io.TextIOWrapper, header: _Header, as_text: Collection[str]) -> "pd.DataFrame":
-    """Return all cells; those of some columns as text, to the letter."""
+def _find_separator(lines: Sequence[str], expected: str | None) -> str:
+    """Return the separator that occurs equally often in most lines.
+
+    In doubt it is one that is no decimal comma.
+    """
+    best, found = 0, expected or ","
+    bare = [QUOTED.sub("", line) for line in lines if line.strip()]
+    for separator in SEPARATORS:
+        numbers = [line.count(separator) for line in bare]
+        n_alike = max((numbers.count(n) for n in {*numbers} - {0}), default=0)
+        if n_alike > best:
+            best, found = n_alike, separator
+    return found
+
+
+def _parse(
+    text: io.TextIOWrapper, header: Header, separator: str, as_text: Collection[str] = ()
+) -> tuple["pd.DataFrame", set[str]]:
+    """Return all columns, and those that hold numbers or booleans beside texts.
+
+    If some are to be read as text, return these, to the letter.
+    """
     import pandas as pd
 
-    missing = {name: MISSING for name in header.names if name not in as_text}
-    options: dict[str, Any] = {"keep_default_na": False, "na_values": missing}
+    options: dict[str, Any] = {"na_values": MISSING}
+    if as_text:  # usecols would hide that a line is too long
+        options = {"usecols": [*as_text], "dtype": str, "na_filter": False}
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
         options["float_precision"] = "round_trip"  # later it always is, and deprecated
+    text.seek(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        return pd.read_csv(
+        reader = pd.read_csv(
             text,
-            sep=header.separator,
+            sep=separator,
             header=None,
             names=header.names,
             skiprows=header.n_skipped,
             index_col=False,
-            dtype=dict.fromkeys(as_text, str),
+            keep_default_na=False,
+            chunksize=max(CELLS_AT_ONCE // len(header.names), MIN_ROWS_AT_ONCE),
             low_memory=False,  # else a column may get several types, part by part
             **options,
         )
+        first = next(reader, pd.DataFrame(columns=header.names))
+        second = next(reader, None)
+        return (first, set()) if second is None else _join(chain([first, second], reader))
 
 
-def _parse_numbers(title: str, name: str, cells: "pd.Series", separator: str) -> Array | None:
-    """Return the numbers that a column spells, NaN for missing values; None if it does not.
+def _join(chunks: Iterable["pd.DataFrame"]) -> tuple["pd.DataFrame", set[str]]:
+    """Return the rows of all chunks, and columns that hold numbers or booleans beside texts."""
+    import pandas as pd
 
-    A few other texts among many numbers raise FileFormatError.
-    """
-    if find_dtype(nw.from_native(cells, series_only=True)) != "text":
-        return None
-    codes, values = cells.factorize()
-    texts = [value.strip() for value in values]
-    if any(re.fullmatch(r"0\d+", one) for one in texts):  # codes, such as of places
-        return None
-    counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-    comma = "," if separator == ";" else "."
-    numbers = [_parse_number(one.replace(comma, ".")) for one in texts]
-    is_number = np.array([number is not None for number in numbers], dtype=bool)
-    is_missing = np.array([one.casefold() in MISSING_NUMBERS for one in texts], dtype=bool)
-    odd = np.flatnonzero(~(is_number | is_missing))
-    n_numbers, n_odd = int(counts[is_number].sum()), int(counts[odd].sum())
-    if n_numbers and not n_odd:
-        parsed = [np.nan if number is None else number for number in numbers]
-        result: Array = np.array([*parsed, np.nan])[codes]
-        return result
-    if n_numbers > n_odd and (len(odd) <= MAX_ODD_TEXTS or 10 * n_odd <= n_numbers):
-        row = int(np.isin(codes, odd).argmax())
-        raise FileFormatError(
-            f"{title} has numbers in the column {name!r} except {str(cells.iloc[row])[:60]!r} "
-            f"in row {row}, counted from 0; fix it, leave it empty, or choose other columns"
-        )
-    return None
+    columns: dict[str, _Column] = {}
+    for chunk in chunks:
+        for name in chunk.columns:
+            columns.setdefault(name, _Column()).append(chunk[name])
+    mixed = {name for name, column in columns.items() if len(column.types - {"empty"}) > 1}
+    arrays = {name: columns.pop(name).join() for name in [*columns]}
+    return pd.DataFrame(arrays, copy=False), mixed
 
 
-def _parse_number(cell: str) -> float | None:
-    """Return the number that a text spells, if it does; pandas rounds, or knows no 1e999."""
-    try:
-        return None if "_" in cell else float(cell)  # Python takes 1_000 for a number
-    except ValueError:
-        return None
+@final
+class _Column:
+    """A column that grows; arrays do in place, as to join them would take twice the memory."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+        self.types: set[str] = set()
+        self.dtype: Any = None
+        """The data type, if it is one of texts."""
+        self.texts: dict[str, str] | None = None
+        """Texts that several rows share, if they are few."""
+
+    def append(self, cells: "pd.Series[Any]") -> None:
+        """Add the cells of a chunk."""
+        type_ = _find_type(cells)
+        if type_ == "text" and self.dtype is None:
+            self.dtype = cells.dtype
+            self.texts = {} if cells.nunique() * MIN_ROWS_PER_TEXT < len(cells) else None
+        self.types.add(type_)
+        if type_ == "text" and self.texts is not None:
+            codes, values = cells.factorize()
+            texts = [self.texts.setdefault(value, value) for value in values]
+            part: Any = np.array([*texts, np.nan], dtype=object)[codes]
+        else:
+            part = cells.to_numpy() if isinstance(cells.dtype, np.dtype) else cells.array
+        last = self.parts[-1] if self.parts else None
+        if isinstance(last, np.ndarray) and last.dtype == part.dtype:
+            last.resize(len(last) + len(part), refcheck=False)
+            last[-len(part) :] = part
+        else:
+            self.parts.append(part.copy())
+
+    def join(self) -> Any:
+        """Return the whole column."""
+        import pandas as pd
+
+        if "boolean" in self.types and len(self.parts) > 1:
+            self.parts = [part.astype(object) for part in self.parts]  # beside missing values
+        if any(not isinstance(part, np.ndarray) for part in self.parts):
+            return pd.concat([pd.Series(part, dtype=self.dtype) for part in self.parts]).array
+        cells = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+        if cells.dtype != object or self.dtype in (None, object):
+            return cells
+        return pd.array(cells, dtype=pd.StringDtype("python", na_value=np.nan), copy=False)
+
+
+def _find_type(cells: "pd.Series[Any]") -> str:
+    """Return boolean, number, text, or empty."""
+    from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
+
+    if is_bool_dtype(cells.dtype):
+        return "boolean"
+    if is_numeric_dtype(cells.dtype):
+        return "empty" if cells.isna().all() else "number"
+    is_boolean = cells.dtype == object and infer_dtype(cells, skipna=True) == "boolean"
+    return "boolean" if is_boolean else "text"
+
+
+def _describe_short_lines(text: io.TextIOWrapper, header: Header, separator: str) -> list[str]:
+    """Return a note on lines with too few cells, which pandas fills."""
+    n_short = first = 0
+    text.seek(0)
+    lines = csv.reader(text, delimiter=separator)
+    with suppress(csv.Error):  # a cell of more than 128 kB
+        for at, cells in enumerate(lines):
+            if at >= header.n_skipped and 0 < len(cells) < len(header.names):
+                n_short, first = n_short + 1, first or lines.line_num
+    if not n_short or header.unnamed[-1:] == header.names[-1:]:
+        return []
+    lines_are = counted(n_short, "line has", "lines have")
+    return [f"{lines_are} too few cells, first line {first}; the others were taken as missing"]

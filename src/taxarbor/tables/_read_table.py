@@ -5,9 +5,10 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import IO, Any, BinaryIO, TypeAlias, cast, final
 
 import narwhals as nw
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import FileFormatError, InputError, InputTypeError
+from taxarbor._errors import FileFormatError, InputError, InputTypeError, missing_extra
 from taxarbor._types import TableLike
 from taxarbor.rows._rows import check_structure
 from taxarbor.sources._file_checks import (
@@ -30,24 +31,18 @@ from taxarbor.sources._file_checks import (
 )
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
 from taxarbor.sources._parquet import open_parquet, to_pandas
+from taxarbor.tables._header import Content, Request, Texts, check_content, make_unique
+from taxarbor.tables._read_cells import ENGINES, read_json, read_json_lines, read_sheet
 from taxarbor.tables._read_csv import read_csv
 from taxarbor.tables.column_checks import find_row_names
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
-Texts: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Columns that name or label the rows."""
 
 STDIN = "-"
-TEXT_FORMATS = {"csv": None, "tsv": "\t"}
-"""The formats that may be gzipped, or come from a stream, and their separators."""
 INDEX = re.compile(r"__index_level_\d+__")
 """Name that pandas gives an index without a name in a parquet file."""
 SPARSE_KEYS = {"format", "shape", "data"}
 """Arrays that :func:`scipy.sparse.save_npz` writes in every layout."""
-NO_HEADER = (
-    "the first line holds numbers only and was used as a row; give the columns names if it is "
-    "a header"
-)
 
 
 @final
@@ -58,9 +53,9 @@ class Table:
     Attributes
     ----------
     X : data frame, array or CSR array of shape (n_rows, n_columns)
-        Of csv, tsv and parquet a pandas data frame: numbers, booleans, dates, categories and
-        text, with missing values; of the other formats float32 or float64, NaN where a value
-        is missing, in C order where dense.
+        Of npy, npz and h5ad float32 or float64, NaN where a value is missing, in C order where
+        dense; of other formats a pandas data frame: numbers, booleans, dates, categories and
+        text, with missing values.
     feature_names : tuple of str or None
         Names of the columns of ``X``, where the file has any.
     row_names : tuple of str or None
@@ -88,28 +83,6 @@ class Table:
     id_column: str | None = None
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The columns to read from a file, and the name of the file in messages."""
-
-    name: str
-    columns: tuple[str, ...] | None
-    id_column: str | None
-    label_column: str | None
-
-    @property
-    def text_columns(self) -> tuple[str, ...]:
-        """The id and the label column, where requested."""
-        requested = (self.id_column, self.label_column)
-        return tuple(dict.fromkeys(name for name in requested if name is not None))
-
-    def find_labels(self, texts: Texts) -> NDArray[np.str_] | None:
-        """Return the label column as an array."""
-        labels = texts.get(self.label_column or "")
-        return None if labels is None else np.array(labels, dtype=np.str_)
-
-
 def read_table(
     source: Source,
     *,
@@ -117,26 +90,37 @@ def read_table(
     id_column: str | None = None,
     label_column: str | None = None,
     format: str | None = None,
+    sheet: str | int | None = None,
+    features: Sequence[str] = (),
 ) -> Table:
     r"""Return the rows in a file.
 
-    For csv, tsv and parquet, all columns are returned as a data frame, with missing values; a
-    :class:`~taxarbor.TableEncoder` decides their types, and which are used. If exactly one
-    column identifies the rows, its values become the row names: text that is different in
-    every row, or numbers that look like an identifier.
+    Of all formats but npy, npz and h5ad, all columns are returned as a data frame, with missing
+    values; a :class:`~taxarbor.TableEncoder` decides their types, and which are used. If
+    exactly one column identifies the rows, its values become the row names: text that is
+    different in every row, or numbers that look like an identifier.
+
+    The encoding and the separator of a text, and titles above a header, are recognised; what
+    was guessed is among the notes of the table.
 
     Parameters
     ----------
     source : path, binary stream or "-"
-        The file. A stream, and ``"-"``, which is standard input, must be csv or tsv.
+        The file; ``"-"`` is standard input. A stream cannot be parquet, npy, npz or h5ad.
     columns : sequence of str, optional
         Use these columns, in this order, and no others.
     id_column, label_column : str, optional
         The columns with the names and the labels of the rows. In an h5ad file they are in
         ``obs``, in an npz file they are arrays.
-    format : {"csv", "tsv", "parquet", "npy", "npz", "h5ad"}, optional
-        By default the extension of the file name, where csv and tsv may be followed by gz; csv
-        for a stream.
+    format : {"csv", "tsv", "txt", "xlsx", "ods", "json", "jsonl", "feather", "arrow", "orc", \
+"parquet", "npy", "npz", "h5ad"}, optional
+        By default the extension of the file name, or csv for a stream. All but the last four
+        may be compressed: as gz, or as the only table in a zip archive.
+    sheet : str or int, optional
+        The name of a sheet in xlsx or ods, or its position from 0; by default the first that
+        is not empty.
+    features : sequence of str, optional
+        Columns that never become the names of the rows.
 
     Returns
     -------
@@ -146,8 +130,7 @@ def read_table(
     Raises
     ------
     FileFormatError
-        If the file is damaged or of an unknown format, lacks a requested column, or has a few
-        words in a column of numbers.
+        If the file is damaged or of another format, has no rows, or lacks a requested column.
     OSError
         If it cannot be opened.
     ImportError
@@ -164,19 +147,43 @@ def read_table(
     is_path = isinstance(source, str | os.PathLike) and source != STDIN
     path = cast("str | os.PathLike[str]", source)
     title = base_name(path) if is_path else _name_stream(source)
-    request = _Request(title, names, id_column, label_column)
-    format = format or (_find_format(path) if is_path else "csv")
-    if format not in TEXT_FORMATS | READERS:
-        expected = ", ".join(TEXT_FORMATS | READERS)
+    request = Request(title, names, id_column, label_column, features, sheet)
+    format = format or (_find_format(title) if is_path else "csv")
+    if format not in STREAM_READERS | PATH_READERS | {"zip": None}:
+        expected = ", ".join(STREAM_READERS | PATH_READERS)
         raise InputError(f"must be one of {expected}; got {format!r}", "format")
-    if format in READERS and not is_path:
-        raise InputError(f"must be csv or tsv for {title}; got {format!r}", "format")
-    if format in READERS:
-        return READERS[format](path, request)
+    if sheet is not None and format not in {*ENGINES, "zip"}:
+        raise InputError(f"is for xlsx and ods; {title} is {format}", "sheet")
+    if format in PATH_READERS and is_path:
+        return PATH_READERS[format](path, request)
+    if format in PATH_READERS or (format == "zip" and not is_path):
+        raise InputError(f"must not be {format} for {title}: give the path", "format")
     with _open(path) if is_path else _load_stream(source) as stream:
-        separator, roles = TEXT_FORMATS[format], request.text_columns
-        frame, texts, index, has_names = read_csv(stream, title, separator, roles, names)
-    return _make_frame_table(request, frame, texts, index, has_names=has_names)
+        return _read_stream(stream, format, request)
+
+
+def _read_stream(stream: IO[bytes], format: str, request: Request) -> Table:
+    """Return the table in a stream, or in the only member of a zip archive that is one."""
+    if format != "zip":
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise missing_extra(f"reading {format}", "pandas") from error
+        with reading(request.name, format):
+            check_content(request.name, stream.read(1 << 16), format)
+            stream.seek(0)
+            content = STREAM_READERS[format](stream, request)
+        return _make_frame_table(request, content)
+    with reading(request.name, "zip"), zipfile.ZipFile(stream) as archive:
+        names = [name for name in archive.namelist() if not HIDDEN.search(name)]
+        found = [name for name in names if _guess_format(name) in STREAM_READERS]
+        if len(found) != 1:
+            problem = "more than one table" if found else "no table"
+            listing = list_names(found or names) or "nothing"
+            message = f"has {problem} in it: {listing}; unpack it and give one file"
+            raise FileFormatError(f"{request.name} {message}")
+        with archive.open(found[0]) as member:
+            return _read_stream(member, _guess_format(found[0]) or "", request)
 
 
 def _check_names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
@@ -194,15 +201,20 @@ def _check_names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
     return names
 
 
-def _find_format(path: str | os.PathLike[str]) -> str:
+def _find_format(name: str) -> str:
     """Return the format of a file name's extension."""
-    stem = Path(path).name.lower()
-    extension = stem.removesuffix(".gz").rpartition(".")[2]
-    if extension in TEXT_FORMATS or (extension in READERS and not stem.endswith(".gz")):
-        return extension
-    expected = ", ".join([*TEXT_FORMATS, *(f"{one}.gz" for one in TEXT_FORMATS), *READERS])
+    format = _guess_format(name.lower().removesuffix(".gz"))
+    if format in STREAM_READERS or (format and not name.lower().endswith(".gz")):
+        return format
+    expected = ", ".join([*STREAM_READERS, "csv.gz", "zip", *PATH_READERS])
     extensions = f"whose extension is none of {expected}"
-    raise InputError(f"must be given for {base_name(path)}, {extensions}", "format")
+    raise InputError(f"must be given for {name}, {extensions}", "format")
+
+
+def _guess_format(name: str) -> str | None:
+    extension = name.lower().rpartition(".")[2]
+    format = ALIASES.get(extension, extension)
+    return format if format in STREAM_READERS | PATH_READERS | {"zip": None} else None
 
 
 def _open(path: str | os.PathLike[str]) -> IO[bytes]:
@@ -233,20 +245,44 @@ def _load_stream(source: Any) -> io.BytesIO:
 # Formats
 
 
-def _read_parquet(path: str | os.PathLike[str], request: _Request) -> Table:
+def _read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
     reader = open_parquet(path)
-    names, roles = reader.files[0].schema.names, request.text_columns
-    check_present(request.name, [*roles, *(request.columns or ())], names)
+    names = reader.files[0].schema.names
+    check_present(request.name, request.requested, names)
+    with reading(request.name, "parquet"):
+        content = _split_arrow(replace(reader, names=names).read_all(), request)
+    return _make_frame_table(request, content)
+
+
+def _read_arrow(stream: IO[bytes], request: Request) -> Content:
+    try:
+        from pyarrow import feather, ipc, orc
+    except ImportError as error:
+        raise missing_extra(f"reading {request.name}", "pyarrow") from error
+    start = stream.read(6)
+    stream.seek(0)
+    if start[:3] == b"ORC":
+        table = orc.read_table(stream)
+    elif start in (b"ARROW1", b"FEA1"):
+        table = feather.read_table(stream)
+    else:
+        table = ipc.open_stream(stream).read_all()
+    table.validate(full=True)  # text that is not UTF-8, codes without values
+    names = make_unique(table.column_names)
+    check_present(request.name, request.requested, names)
+    return _split_arrow(table.rename_columns(names), request)
+
+
+def _split_arrow(table: Any, request: Request) -> Content:
+    """Return the columns of a table of Arrow; those that are names and labels apart."""
+    names, roles = table.column_names, request.text_columns
     index = next((name for name in names if INDEX.fullmatch(name) and name not in roles), None)
-    table = replace(reader, names=names).read_all()
     as_text = [*roles, *([] if index is None else [index])]
     texts = {name: as_texts(table.column(name).to_pylist()) for name in as_text}
-    with reading(request.name, "parquet"):
-        frame = to_pandas(table.drop_columns(as_text))
-    return _make_frame_table(request, frame, texts, index)
+    return Content(to_pandas(table.drop_columns(as_text)), texts, index)
 
 
-def _read_npy(path: str | os.PathLike[str], request: _Request) -> Table:
+def _read_npy(path: str | os.PathLike[str], request: Request) -> Table:
     if request.text_columns:
         names = list_names(request.text_columns)
         raise FileFormatError(f"{request.name} is an array, so it has no column {names}")
@@ -255,7 +291,7 @@ def _read_npy(path: str | os.PathLike[str], request: _Request) -> Table:
     return _make_matrix_table(request, X, None, {}, "")
 
 
-def _read_npz(path: str | os.PathLike[str], request: _Request) -> Table:
+def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
     """Return ``X``, the only array with two axes, or a sparse matrix.
 
     ``feature_names`` and ``row_names`` are used where there are such arrays; ``class_names``
@@ -292,7 +328,7 @@ def _read_npz(path: str | os.PathLike[str], request: _Request) -> Table:
     return _make_matrix_table(request, X, names, roles, "row_names")
 
 
-def _read_h5ad(path: str | os.PathLike[str], request: _Request) -> Table:
+def _read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
     """Return ``X``, with the names in ``obs`` and ``var``."""
     matrix = open_h5ad(path, in_blocks=False)
     with open_group(matrix.file) as group:
@@ -307,32 +343,47 @@ def _read_h5ad(path: str | os.PathLike[str], request: _Request) -> Table:
     return _make_matrix_table(request, X, matrix.names, texts, index)
 
 
-READERS: dict[str, Callable[[str | os.PathLike[str], _Request], Table]] = {
+STREAM_READERS: dict[str, Callable[[IO[bytes], Request], Content]] = {
+    "csv": partial(read_csv, separator=","),
+    "tsv": partial(read_csv, separator="\t"),
+    "txt": read_csv,
+    "xlsx": read_sheet,
+    "ods": read_sheet,
+    "json": read_json,
+    "jsonl": read_json_lines,
+    **dict.fromkeys(["feather", "arrow", "orc"], _read_arrow),
+}
+"""Formats that may be compressed, or come from a stream."""
+PATH_READERS: dict[str, Callable[[str | os.PathLike[str], Request], Table]] = {
     "parquet": _read_parquet,
     "npy": _read_npy,
     "npz": _read_npz,
     "h5ad": _read_h5ad,
 }
+ALIASES = {
+    **{"tab": "tsv", "ndjson": "jsonl", "xls": "xlsx", "xlsm": "xlsx", "ipc": "arrow"},
+    **{"pq": "parquet", "parq": "parquet"},
+}
+"""Other extensions; an xls that is none of xlsx is refused by its content."""
+HIDDEN = re.compile(r"(^|/)([._]|$)|/$|^__MACOSX/")
 
 
-def _make_frame_table(
-    request: _Request,
-    frame: Any,
-    texts: Texts,
-    index: str | None,
-    *,
-    has_names: bool = True,
-) -> Table:
+def _make_frame_table(request: Request, content: Content) -> Table:
     """Return the requested columns of a frame of pandas; one column may name the rows."""
+    frame, texts, index, has_names, notes = content
     if not len(frame):
         raise FileFormatError(f"{request.name} has no rows")
     requested, ids = request.columns, request.id_column or index
     if ids is None and has_names and frame.shape[1] > 1:
-        candidates = [name for name in frame if name not in (requested or ())]
+        used = request.used_columns
+        candidates = [
+            name
+            for name, dtype in zip(frame, frame.dtypes, strict=True)
+            if name not in used and dtype.kind not in "fb"
+        ]
         ids = find_row_names(nw.from_native(frame, eager_only=True), candidates)
         if ids is not None:
-            texts = {**texts, ids: as_texts(frame[ids].tolist())}
-            frame = frame.drop(columns=ids)
+            texts = {**texts, ids: as_texts(frame.pop(ids))}
     if requested is not None:
         frame = frame[[*requested]]
     if not frame.shape[1]:
@@ -344,13 +395,13 @@ def _make_frame_table(
         tuple(map(str, frame.columns)) if has_names else None,
         None if ids is None else texts[ids],
         request.find_labels(texts),
-        () if has_names else (NO_HEADER,),
+        notes,
         id_column=None if ids == index else ids,
     )
 
 
 def _make_matrix_table(
-    request: _Request, X: Any, names: Sequence[str] | None, texts: Texts, index: str
+    request: Request, X: Any, names: Sequence[str] | None, texts: Texts, index: str
 ) -> Table:
     """Return the requested columns of a matrix as a table of floats, or raise FileFormatError.
 
