@@ -145,7 +145,7 @@ def test_steps_say_what_the_table_says(explained):
 
 def test_names_are_those_of_the_table(explained):
     why, table = explained[0]
-    others = [f"f{n}" for n in range(why.data.shape[1])]
+    others = [f"f{n}" for n in range(len(why.taxonomy.columns))]
     renamed = why.taxonomy.rename_features(why.taxonomy.feature_names)
     assert explain(renamed, table).names == why.names
     with pytest.raises(ValueError, match="names of the features"):

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,13 +13,12 @@ from taxarbor._errors import InputError, TableWarning, counted
 from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
+    from taxarbor.tables import Table
     from taxarbor.taxonomy import Taxonomy
 
 AUTO = "auto"
 N_LEVELS_SHOWN, N_LINES_SHOWN = 3, 40
 """The part of the tree that fit prints."""
-MAX_NAMED = 5
-"""Columns that a note names before it only counts them."""
 DEMO_CLUSTERS = 12
 CLASS_DEPTH = 2
 """Level of the biological classification whose classes colour the page."""
@@ -53,9 +53,21 @@ def fit(
     force: shell.Force = False,
     as_json: shell.Json = False,
     columns: Annotated[str | None, _table("Use only these columns: a,b,c.")] = None,
+    exclude: Annotated[str | None, _table("Use all columns but these: a,b.")] = None,
     categories: Annotated[
         str | None, _table("Columns to treat as categorical, besides text: a,b.")
     ] = None,
+    text: Annotated[
+        str | None, _table("Columns of texts whose words are features: a,b.")
+    ] = None,
+    missing: Annotated[
+        str | None, _table("Values that stand for a missing one: -999,unknown.")
+    ] = None,
+    names: Annotated[
+        Path | None, _table("File with the names of the columns, a line each.")
+    ] = None,
+    sheet: shell.Sheet = None,
+    layer: shell.Layer = None,
     embedding: shell.Embedding = None,
     scale: Annotated[
         Literal["auto", "standard", "none"],
@@ -96,10 +108,13 @@ def fit(
     page = report or (model.with_suffix(".html") if show else None)
     write.check_outputs((model, page), (data,), labels, force=force)
 
-    file = read.DataFile(data, format, id_column, label_column)
+    file = read.DataFile(data, format, id_column, label_column, sheet, layer)
     in_memory = {"-k auto": n_clusters == AUTO, "--categories": categories is not None}
     option = next((name for name, is_used in in_memory.items() if is_used), None)
     table = file.read(read.split_names(columns) or None, option)
+    if names is not None:
+        table = replace(table, feature_names=tuple(read.read_lines(names)))
+    table = read.exclude(file, table, read.split_names(exclude))
     read.mark_categories(file, table.X, read.split_names(categories))
     is_matrix = not (file.stored_format == "parquet" or is_frame(table.X))
     estimator = Taxarbor(
@@ -107,18 +122,25 @@ def fit(
         max_features=max_features,
         min_leaf_size=min_leaf_size,
         noise=noise,
-        encoder=_make_encoder(scale, metric, is_matrix=is_matrix),
+        encoder=_make_encoder(
+            scale,
+            is_matrix=is_matrix,
+            metric=metric,
+            missing_values=tuple(read.split_names(missing)),
+            text_features=read.split_names(text) or None,
+        ),
         random_state=seed,
         n_jobs=jobs,
         verbose=int(sys.stderr.isatty()),
     )
     vectors = read.find_embedding(file, embedding, table.feature_names or ())
-    notes, begin = [*table.notes], time.perf_counter()
+    notes: list[str] = []
+    begin = time.perf_counter()
     with shell.collect_notes(notes, but=TableWarning):  # which columns.notes holds
         estimator.fit(read.open_table(table), embedding=vectors)
     seconds = time.perf_counter() - begin
     taxonomy = estimator.taxonomy_
-    notes += _describe_fit(taxonomy)
+    notes = _gather_notes(table, taxonomy, [*notes, *_describe_fit(taxonomy)])
     scores = None
     if table.labels is not None:
         with shell.collect_notes(notes):
@@ -139,20 +161,29 @@ def fit(
     shell.answer(document, as_json, lambda: _print_fit(str(file), taxonomy, document))
 
 
-def _make_encoder(scale: str, metric: Any, *, is_matrix: bool) -> Any:
+def _make_encoder(scale: str, *, is_matrix: bool, **parameters: Any) -> Any:
     """Return the encoder of a table; a matrix has one unit, and is scaled only on request."""
     from taxarbor.tables import TableEncoder
 
-    if (scale, metric) == (AUTO, "euclidean"):
-        return AUTO
     scaling: Any = None if scale == "none" or (scale == AUTO and is_matrix) else scale
-    return TableEncoder(scale=scaling, metric=metric)
+    encoder = TableEncoder(scale=scaling, **parameters)
+    is_usual = (
+        scale == AUTO and encoder.get_params() == TableEncoder(scale=scaling).get_params()
+    )
+    return AUTO if is_usual else encoder
+
+
+def _gather_notes(table: "Table", taxonomy: "Taxonomy", others: Sequence[str]) -> list[str]:
+    """Return the notes on a table, as many as there is room for, and all others."""
+    from taxarbor.tables.notes import MAX_NOTES
+
+    notes = [*table.notes, *(note.for_shell for note in taxonomy.columns.notes)]
+    return [*notes[: max(MAX_NOTES - len(others), 1)], *others]
 
 
 def _describe_fit(taxonomy: "Taxonomy") -> Iterator[str]:
-    """Yield notes on the columns and rows of a table that a fit left out or changed."""
-    tree, columns = taxonomy.tree, taxonomy.columns
-    yield from (note.for_shell for note in columns.notes)
+    """Yield notes on the rows that a fit left out."""
+    tree = taxonomy.tree
     n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
     if n_excluded > 0:
         rows = counted(n_excluded, "outlier or empty row", "outliers or empty rows")

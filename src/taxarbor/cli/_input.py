@@ -29,6 +29,8 @@ class DataFile:
     format: str | None = None
     id_column: str | None = None
     label_column: str | None = None
+    sheet: str | None = None
+    layer: str | None = None
 
     def __str__(self) -> str:
         return "standard input" if str(self.path) == STDIN else str(self.path)
@@ -38,10 +40,16 @@ class DataFile:
         """The format, if it is one that can be read in blocks."""
         return self.format or stored_format(self.path)
 
-    def read(self, columns: Sequence[str] | None = None, option: str | None = None) -> Table:
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        option: str | None = None,
+        features: Sequence[str] = (),
+    ) -> Table:
         """Return the table; ``X`` is a source if it is read in blocks.
 
-        ``option`` needs all rows in memory, as the columns with names and classes do.
+        ``option`` needs all rows in memory, as the columns with names and classes do. Columns
+        that are ``features`` name no rows.
         """
         option = option or ("--id-column" if self.id_column is not None else None)
         option = option or ("--label-column" if self.label_column is not None else None)
@@ -57,6 +65,8 @@ class DataFile:
             id_column=self.id_column,
             label_column=self.label_column,
             format=self.format,
+            sheet=self.sheet,
+            features=features,
         )
 
     def _is_large(self) -> bool:
@@ -72,6 +82,29 @@ def split_names(text: str | None) -> list[str]:
     """Return the names in a text such as ``a, b``, where quotes keep blanks and commas."""
     lines = csv.reader((text or "").splitlines(), skipinitialspace=True)
     return [name for line in lines for name in line]
+
+
+def exclude(file: DataFile, table: Table, names: Sequence[str]) -> Table:
+    """Return a table without some of its columns."""
+    known = table.feature_names or ()
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"names {unknown[0]!r}, which is no column of {file}", "exclude")
+    kept, X = [name for name in known if name not in names], table.X
+    if not names:
+        return table
+    if is_frame(X):
+        X = X[kept]
+    elif is_plain(X):
+        X = X[:, [known.index(name) for name in kept]]
+    else:
+        X = X.keep({*kept})
+    return replace(table, X=X, feature_names=tuple(kept))
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text file, without the empty ones."""
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    return [line.strip() for line in lines if line.strip()]
 
 
 def mark_categories(file: DataFile, X: Any, names: Sequence[str]) -> None:
@@ -107,7 +140,9 @@ def load_model(path: Path, n_clusters: int | None = None) -> Taxonomy:
 
 def read_rows(taxonomy: Taxonomy, file: DataFile, option: str | None = None) -> Table:
     """Return rows for a model; columns that it reads name no rows."""
-    return file.read(None, option)
+    names = taxonomy.columns.names or ()
+    used = [names[at] for at in taxonomy.columns.positions.tolist()] if names else []
+    return file.read(None, option, used)
 
 
 def attach_rows(taxonomy: Taxonomy, table: Table) -> tuple[Taxonomy, Table]:

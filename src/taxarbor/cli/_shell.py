@@ -40,11 +40,14 @@ def _argument(help: str, name: str) -> Any:
     return typer.Argument(help=help, metavar=name, show_default=False)
 
 
-FileFormat: TypeAlias = Literal["csv", "tsv", "parquet", "npy", "npz", "h5ad"]
+FileFormat: TypeAlias = Literal[
+    "csv", "tsv", "txt", "xlsx", "ods", "json", "jsonl", "feather", "arrow", "orc", "parquet",
+    "npy", "npz", "h5ad",
+]  # fmt: skip
 Model = Annotated[Path, _argument("Model written by fit.", "MODEL")]
 Data = Annotated[
     Path,
-    _argument("Table: csv, tsv, parquet, npy, npz or h5ad, or a folder; - is stdin.", "DATA"),
+    _argument("Table: csv, xlsx, json, parquet, npz, ..., or a folder; - is stdin.", "DATA"),
 ]
 TrainingData = Annotated[
     Path, _argument("Table the model was fitted to, in the same order; - is stdin.", "DATA")
@@ -63,6 +66,10 @@ Format = Annotated[
     FileFormat | None,
     option("Format of DATA; default: by its extension.", "--format", metavar="FORMAT"),
 ]
+Sheet = Annotated[
+    str | None, option("Sheet of xlsx or ods; default: the first that is not empty.")
+]
+Layer = Annotated[str | None, option("Layer of h5ad to use instead of X; raw for that of raw.")]
 Embedding = Annotated[
     str | None,
     option("Vectors to cluster: a column, an entry of obsm, or a .npy file."),

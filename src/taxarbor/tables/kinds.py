@@ -85,6 +85,22 @@ COLUMNS_AT_ONCE = 64
 MAX_COLUMNS_CHECKED, MAX_ROWS_COMPARED = 1000, 2000
 """Columns up to which numbers are checked for codes and copies, and the rows compared."""
 
+MISSING_TEXTS = {
+    "?",
+    "-",
+    "--",
+    ".",
+    "..",
+    "na",
+    "NA",
+    "n/a",
+    "N/A",
+    "n.a.",
+    "nan",
+    "NaN",
+    "null",
+}
+"""Texts that are no odd values among numbers."""
 UNUSED_DATES = "dates, which date_features uses"
 
 Selection = frozenset[int] | None
@@ -392,8 +408,8 @@ class _ColumnReader:
         if numbers is None:
             return None
         odd = find_odd(values, numbers)
-        shown = some([repr(one) for one in odd], 2)
-        if odd and len(values) <= MAX_VALUES_WITH_ODD:
+        shown, is_gap = some([repr(one) for one in odd], 2), {*odd} <= MISSING_TEXTS
+        if not is_gap and len(values) <= MAX_VALUES_WITH_ODD:
             self.remarks["read"].append((of.name, f"(categories, with {shown})"))
             return None
         reading = Reading("number", rare=tuple(odd), format=tuple(numbers))

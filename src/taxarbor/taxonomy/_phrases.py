@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from taxarbor._errors import counted, printable
 from taxarbor._number_text import format_exactly
 
@@ -51,6 +53,9 @@ class Reason:
     takes_unknown, takes_threshold : bool
         Whether rows without a value come here for it, where this column alone divides; and
         rows at the threshold itself, which the first child takes.
+    unit, levels : str, tuple of str
+        How a value is shown, ``{} %``; and of an ordered category its levels, whose positions
+        the values are.
 
     Examples
     --------
@@ -73,6 +78,8 @@ class Reason:
     unknown: float = 0.0
     takes_unknown: bool = False
     takes_threshold: bool = False
+    unit: str = ""
+    levels: tuple[str, ...] = ()
 
     @property
     def sign(self) -> int:
@@ -115,8 +122,7 @@ def phrase(reason: Reason, longest: int | None = None) -> str:
         words = SAID[verb] if is_plain else ("more often ", "less often ")
         before = words[0 if is_more else 1]
     elif reason.threshold is not None:
-        sides = ("at least", "at most") if reason.takes_threshold else ("above", "below")
-        before, after = "", f" {sides[not is_more]} {format_exactly(reason.threshold)}"
+        before, after = "", _phrase_threshold(reason, reason.threshold)
     if reason.takes_unknown and reason.unknown < 1.0:
         is_denied = reason.have is not None and not is_more  # "not x or unknown" has two senses
         before = "unknown or " + before if is_denied else before
@@ -124,6 +130,20 @@ def phrase(reason: Reason, longest: int | None = None) -> str:
     if longest is not None and len(before + name + after) > longest:
         name = name[: max(longest - len(before + after) - 1, 1)].rstrip() + "…"
     return before + name + after
+
+
+def _phrase_threshold(reason: Reason, threshold: float) -> str:
+    """Say on which side of a threshold rows are: `` at most 41.5 km``, `` at least high``."""
+    is_more, shown = reason.sign > 0, format_exactly(threshold)
+    takes_threshold = reason.takes_threshold
+    if reason.levels:
+        at = int(np.ceil(threshold) if is_more else np.floor(threshold))
+        shown = printable(reason.levels[min(max(at, 0), len(reason.levels) - 1)])
+        takes_threshold = takes_threshold or at != threshold
+    elif reason.unit:
+        shown = printable(reason.unit).replace("{}", shown)
+    sides = ("at least", "at most") if takes_threshold else ("above", "below")
+    return f" {sides[not is_more]} {shown}"
 
 
 def _phrase_categories(reason: Reason, name: str, is_plain: bool, longest: int | None) -> str:

@@ -192,6 +192,8 @@ def _describe(one: _Comparison, feature: int, share: float) -> Reason:
         unknown=unknown,
         takes_unknown=takes_unknown,
         takes_threshold=one.rule is not None and one.is_first,
+        unit=columns[place].unit,
+        levels=columns[place].categories if columns[place].kind == "ordered" else (),
     )
 
 
@@ -312,7 +314,7 @@ def category_of(taxonomy: "Taxonomy", feature: int) -> Category | None:
     columns = taxonomy.columns
     place = int(columns.owner[feature])
     reading = columns.readings.get(place)
-    if reading is None or not reading.categories:
+    if reading is None or not reading.is_nominal:
         return None
     column, first = columns[place], int(np.searchsorted(columns.owner, place))
     # A value of these names is no gap.
