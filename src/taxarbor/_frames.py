@@ -142,12 +142,11 @@ def column_names(X: Any) -> list[str] | None:
 def as_table(X: Any) -> Any:
     """Return a frame as one of narwhals, a sparse matrix as it is, all else as a 2-D array."""
     X = as_frame(X)
-    frame = wrap_frame(X)
-    if frame is not None or issparse(X):
-        return X if frame is None else frame
-    X = _join_masked(X)
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
-    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+    if (frame := wrap_frame(X)) is not None:
+        return frame
+    X = X if issparse(X) else _join_masked(X)
+    array: Any = X if issparse(X) or isinstance(X, np.ndarray) else np.asarray(X)
+    if array.dtype.kind in "US" and array is not X:
         array = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
     if array.ndim != 2:
         advice = "Reshape your data: X.reshape(1, -1) if it is one row"
@@ -178,9 +177,6 @@ def as_numeric(X: Any) -> Any:
             return matrix
         columns = []
         for name, cells in zip(frame.columns, iterate_columns(frame), strict=True):
-            if find_dtype(cells) in ("date", "times"):
-                problem = f"column {name!r} of X holds dates or times ({cells.dtype})"
-                raise InputTypeError(f"{problem}, where numbers are expected")
             columns.append(as_numbers(cells, str(name)).astype(float_type(frame)))
         return np.column_stack(columns) if columns else np.empty(frame.shape)
     dtype = np.asarray(X).dtype if isinstance(X, list | tuple) else getattr(X, "dtype", None)
@@ -237,8 +233,11 @@ def list_levels(cells: Cells) -> list[str] | None:
 def as_numbers(cells: Cells, name: str) -> Array:
     """Return a column as floats, NaN where a value is missing; float32 stays float32.
 
-    Raises InputError for text, and for infinities.
+    Raises InputError for text, and for infinities, and InputTypeError for dates.
     """
+    if find_dtype(cells) in ("date", "times"):
+        problem = f"column {name!r} of X holds dates or times ({cells.dtype})"
+        raise InputTypeError(f"{problem}, where numbers are expected")
     try:
         numbers = _as_floats(cells)
     except (TypeError, ValueError, OverflowError) as error:

@@ -90,6 +90,7 @@ def structure():
 
     def extract(taxonomy):
         document = json.loads(to_json(taxonomy))
+        del document["columns"]["fills"]
         for node in document["nodes"]:
             for name in ("score", "objective", "info", "mean"):
                 del node[name]

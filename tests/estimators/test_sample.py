@@ -107,13 +107,13 @@ def assert_same(model, other):
         values = np.asarray(getattr(model, name)), np.asarray(getattr(other, name))
         np.testing.assert_array_equal(*values)
     taxonomy, others = model.taxonomy_, other.taxonomy_
-    for name in ("means", "missing", "is_boolean"):
+    for name in ("means", "missing"):
         np.testing.assert_array_equal(getattr(taxonomy, name), getattr(others, name))
+    np.testing.assert_equal(taxonomy.columns.pack(), others.columns.pack())
     tree, others = taxonomy.tree, others.tree
     for name in ("parents", "birth", "sizes", "score", "objective"):
         np.testing.assert_array_equal(getattr(tree, name), getattr(others, name))
     np.testing.assert_allclose(tree.node_weights, others.node_weights, rtol=1e-8)
-    assert tree.feature_names == others.feature_names
     assert tree.notes == others.notes
     for rule, theirs in zip(tree.rules, others.rules, strict=True):
         assert (rule is None) == (theirs is None)

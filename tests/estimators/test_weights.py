@@ -28,7 +28,7 @@ def planted(seed):
 def assert_same_rules(one: Taxonomy, other: Taxonomy) -> None:
     np.testing.assert_array_equal(one.tree.parents, other.tree.parents)
     np.testing.assert_allclose(one.means, other.means, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(one.is_boolean, other.is_boolean)
+    np.testing.assert_array_equal(one.columns.is_boolean, other.columns.is_boolean)
     for a, b in zip(one.tree.rules, other.tree.rules, strict=True):
         assert (a is None) == (b is None)
         if a is not None:

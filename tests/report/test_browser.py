@@ -576,7 +576,7 @@ def test_a_table_is_told_with_its_gaps_and_how_it_was_read(visit, table_page):
         assert name in read
         assert why in read
     for note in columns.notes:
-        assert note[1:] in read
+        assert str(note)[1:] in read
     page.click("#tab-help")
     assert page.locator("#help-table").is_visible()
     page.click("#tab-clusters")

@@ -205,7 +205,7 @@ def test_the_page_of_a_table(table_page):
     assert [name for name, _, _ in table["columns"]] == [one.label for one in columns]
     assert {kind.split(":")[0] for _, kind, _ in table["columns"]} >= {"number", "category"}
     assert table["dropped"] == [list(pair) for pair in columns.dropped]
-    assert table["notes"] == list(columns.notes)
+    assert table["notes"] == list(map(str, columns.notes))
     shown = [one for node in context["nodes"] for one in node["typical"] + node["borderline"]]
     cells = [cell for one in shown for cell in one["values"]]
     assert "unknown" in cells

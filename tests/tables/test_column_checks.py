@@ -54,7 +54,7 @@ def test_names_of_identifiers():
         ("x", np.sort(RNG.choice(1000, 700, replace=False)), True),
         ("StoreID", np.array([5.0, 900.0, 17.0]), True),
         ("customer_id", RNG.choice(1000.0 * np.arange(200), 200, replace=False), True),
-        ("customer_id", np.repeat(np.arange(50.0), 2), False),
+        ("customer_id", np.repeat(np.arange(50.0), 2), True),
         ("grid", np.array([5.0, 900.0, 17.0]), False),
         ("age", np.array([3.0, 1.0, 2.0, 7.0, 6.0, 5.0, 4.0]), False),
         ("age", np.array([18.0, 19.0, 20.0, 22.0]), False),

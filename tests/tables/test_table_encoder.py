@@ -57,7 +57,7 @@ def make_cars(n=300, seed=0):
 
 def test_categories_are_encoded_as_in_factor_analysis_of_mixed_data():
     cars = make_cars()
-    encoder = TableEncoder().fit(cars)
+    encoder = TableEncoder(date_features=None).fit(cars)
     Z, names = encoder.transform(cars), encoder.get_feature_names_out().tolist()
     origins = [f"origin = {one}" for one in ("europe", "japan", "usa")]
     assert names == ["weight", "power", *origins, "automatic", "fuel = petrol"]
@@ -74,7 +74,7 @@ def test_categories_are_encoded_as_in_factor_analysis_of_mixed_data():
     np.testing.assert_allclose(Z[cars.fuel.notna(), -1].std(), 1.0)
     np.testing.assert_allclose(Z[~of_known, 0], 0.0, atol=1e-12)
     np.testing.assert_allclose(Z[~known, 2:5], 0.0, atol=1e-12)
-    reasons = dict(encoder.encoding_.dropped)
+    reasons = dict(encoder.columns_.dropped)
     assert list(reasons) == ["car_id", "name", "sold"]
     assert "identifier" in reasons["car_id"]
     assert reasons["name"] == "different in every row"
@@ -83,26 +83,27 @@ def test_categories_are_encoded_as_in_factor_analysis_of_mixed_data():
 
 def test_many_categories_are_kept_sparse_and_mean_the_same():
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({f"c{j}": rng.integers(0, 30, 400).astype(str) for j in range(3)})
+    letters = np.array([*"abcdefghijklmnopqrstuvwxyzäöüß"])
+    frame = pd.DataFrame({f"c{j}": rng.choice(letters, 400) for j in range(3)})
     frame["x"] = rng.normal(50.0, 9.0, 400)
     frame.loc[:20, "c1"] = None
     frame.loc[10:40, "x"] = None
     encoder = TableEncoder().fit(frame)
-    Z, E = encoder.transform(frame), encoder.encoding_.expand(frame)
+    Z, E = encoder.transform(frame), encoder.columns_.read(frame)
     assert sparse.issparse(Z)
     assert Z.shape == (400, 91)
     np.testing.assert_allclose(E.data.toarray()[:20, 30:60].sum(axis=1), 1.0)
-    dense = (E.data.toarray() - encoder.encoding_.shift) / encoder.encoding_.scale
+    dense = (E.data.toarray() - encoder.columns_.shift) / encoder.columns_.scale
     np.testing.assert_allclose(Z.toarray(), dense, atol=1e-6)
     assert E.missing.sum(axis=0).tolist() == [0, 21, 0, 31]
 
 
-def test_dates_are_used_when_asked_for():
+def test_dates_are_used_unless_nobody_wants_them():
     days = ["2020-02-29", None, "2021-12-31", "1969-07-20"]
     for column in (days, pd.to_datetime(days), pd.Series(days, dtype="string")):
         frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 5.0], "day": column})
-        assert TableEncoder().fit(frame).encoding_.dropped[0][0] == "day"
-        encoder = TableEncoder(date_features=["day"], scale=None).fit(frame)
+        assert TableEncoder(date_features=None).fit(frame).columns_.dropped[0][0] == "day"
+        encoder = TableEncoder(scale=None).fit(frame)
         names = encoder.get_feature_names_out().tolist()
         assert names[:3] == ["x", "day year", "day month"]
         E = pd.DataFrame(encoder.transform(frame), columns=names)
@@ -174,10 +175,11 @@ def test_dates_and_times_are_no_numbers():
                 use(table)
         with pytest.raises(InputError, match="'d'"):
             holes.predict(table)
-        assert dict(Taxarbor(2).fit(table).taxonomy_.encoding.dropped).keys() == {"d"}
+        model = Taxarbor(2, encoder=TableEncoder(date_features=None)).fit(table)
+        assert dict(model.taxonomy_.columns.dropped).keys() == {"d"}
     array = np.array([days, days], dtype="datetime64[D]").T
     for table in (array, array - array[0], np.ma.array(array), [*array]):
-        for encoder in ("auto", None):
+        for encoder in (TableEncoder(date_features=None), None):
             with pytest.raises(InputError, match=r"dates|times|no column to use"):
                 Taxarbor(2, encoder=encoder).fit(table)
     for cells in ([[1]], [b"1"], [{"a": 1}]):
@@ -198,11 +200,11 @@ def test_text_of_many_values_is_left_out_unless_somebody_wants_it():
     rng = np.random.default_rng(0)
     values = [f"v{one}" for one in rng.permutation(200) % 80]
     frame = pd.DataFrame({"x": rng.normal(size=200), "v": values})
-    assert TableEncoder().fit(frame).encoding_.dropped == (("v", "text, 80 different values"),)
+    assert TableEncoder().fit(frame).columns_.dropped == (("v", "text, 80 different values"),)
     for chosen in (["v"], [1], np.array(["v"])):
         encoder = TableEncoder(categorical_features=chosen).fit(frame)
         assert len(encoder.get_feature_names_out()) == 81
-    assert TableEncoder(categorical_features=None).fit(frame).encoding_.dropped[0][0] == "v"
+    assert TableEncoder(categorical_features=None).fit(frame).columns_.dropped[0][0] == "v"
     frame["v"] = [f"v{one}" for one in range(200)]
     wide = pd.concat([frame] * 2).assign(v=[f"v{one}" for one in range(400)])
     with pytest.raises(InputError, match="categorical_features names 'v', which has 400"):
@@ -213,10 +215,10 @@ def test_integer_weights_are_repeats():
     cars = make_cars()
     weights = np.random.default_rng(0).integers(0, 4, len(cars))
     parameters = {"scale": "standard", "date_features": ["sold"]}
-    found = TableEncoder(**parameters).fit(cars, sample_weight=weights).encoding_
+    found = TableEncoder(**parameters).fit(cars, sample_weight=weights).columns_
     repeated = cars.loc[cars.index.repeat(weights)]
     # Repeated rows have no identifier, and their names may be categories.
-    copies = TableEncoder(**parameters).fit(repeated.drop(columns=["car_id", "name"])).encoding_
+    copies = TableEncoder(**parameters).fit(repeated.drop(columns=["car_id", "name"])).columns_
     assert found.feature_names == copies.feature_names
     np.testing.assert_allclose(found.scale, copies.scale)
     np.testing.assert_allclose(found.shift, copies.shift)
@@ -227,9 +229,9 @@ def test_sparse_columns_are_described_like_dense_ones():
     X = np.random.default_rng(0).normal(1e6, 1.0, (50, 3))
     X[::3, 1], X[4, 2] = 0.0, np.nan
     dense, rows = (TableEncoder(scale="standard").fit(T) for T in (X, sparse.csc_array(X)))
-    np.testing.assert_allclose(rows.encoding_.scale, dense.encoding_.scale)
-    np.testing.assert_allclose(rows.encoding_.fills, dense.encoding_.fills)
-    assert rows.encoding_.columns[2].missing == 1 / 50
+    np.testing.assert_allclose(rows.columns_.scale, dense.columns_.scale)
+    np.testing.assert_allclose(rows.columns_.fills, dense.columns_.fills)
+    assert rows.columns_[2].missing == 1 / 50
 
 
 def test_columns_without_a_use_are_dropped_once():
@@ -238,8 +240,8 @@ def test_columns_without_a_use_are_dropped_once():
     frame = pd.DataFrame(
         {"x": x, "never": never, "band": pd.arrays.IntervalArray.from_breaks(range(7))}
     )
-    encoding = TableEncoder(date_features="from_dtype").fit(frame).encoding_
-    assert [name for name, _ in encoding.dropped] == ["never", "band"]
+    columns = TableEncoder(date_features="from_dtype").fit(frame).columns_
+    assert [name for name, _ in columns.dropped] == ["never", "band"]
 
 
 # Scales
@@ -251,22 +253,23 @@ def test_columns_without_a_use_are_dropped_once():
 )
 def test_columns_are_scaled_where_they_differ_in_unit(load, expected):
     frame = load(as_frame=True).data
-    encoding = TableEncoder().fit(frame).encoding_
-    assert encoding.is_identity != expected
-    assert any("differ in unit" in note for note in encoding.notes) == expected
+    columns = TableEncoder().fit(frame).columns_
+    assert columns.is_scaled == expected
+    assert any("differ in unit" in note.text for note in columns.notes) == expected
 
 
 def test_scales():
     rng = np.random.default_rng(0)
     X = rng.normal(5.0, [1.0, 3.0, 9.0], (400, 3))
-    assert TableEncoder().fit(X).encoding_.is_identity
+    plain = TableEncoder().fit(X).columns_
+    assert (plain.is_plain, plain.is_scaled) == (True, False)
     np.testing.assert_allclose(TableEncoder(scale="standard").fit_transform(X).std(axis=0), 1.0)
     np.testing.assert_array_equal(TableEncoder(scale=None).fit_transform(X), X)
     # One value far out does not decide how the others are scaled, nor what fills a gap.
     X[7, 1] = 1e9
-    encoding = TableEncoder(scale="standard").fit(X).encoding_
-    np.testing.assert_allclose(encoding.scale, [1.0, 3.0, 9.0], rtol=0.1)
-    np.testing.assert_allclose(encoding.fills, 5.0, atol=1.5)
+    columns = TableEncoder(scale="standard").fit(X).columns_
+    np.testing.assert_allclose(columns.scale, [1.0, 3.0, 9.0], rtol=0.1)
+    np.testing.assert_allclose(columns.fills, 5.0, atol=1.5)
 
 
 def test_cosine():
@@ -296,25 +299,25 @@ def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
     tree = model.taxonomy_
     assert (model.predict(cars) == model.labels_).mean() > (0.999 if kind is Taxarbor else 0.9)
     assert model.n_features_in_ == 8
-    assert tree.n_features == 7
+    assert tree.n_features == 16
     tree.save(tmp_path / "cars.taxarbor")
     for same in (Taxonomy.load(tmp_path / "cars.taxarbor"), pickle.loads(pickle.dumps(tree))):
         np.testing.assert_array_equal(same.predict(cars), model.predict(cars))
         np.testing.assert_array_equal(same.missing, tree.missing)
-        assert same.encoding.to_dict() == tree.encoding.to_dict()
+        np.testing.assert_equal(same.columns.pack(), tree.columns.pack())
     # Columns are found by name, others do not matter to the tree.
-    mixed = cars[["origin", "fuel", "automatic", "weight", "power"]].assign(more=1)
+    mixed = cars[["origin", "fuel", "automatic", "weight", "power", "sold"]].assign(more=1)
     for fitted in (tree, model):
         np.testing.assert_array_equal(fitted.predict(mixed), model.predict(cars))
-        with pytest.raises(InputError, match="'weight'"):
-            fitted.predict(mixed.drop(columns="weight"))
-    with (
-        pytest.raises(ValueError, match="expecting 8 features"),
-        pytest.warns(UserWarning, match="names"),
-    ):
-        model.predict(mixed.to_numpy())
-    with pytest.raises(InputError, match="column 'weight' of X holds 'heavy', where a number"):
-        tree.predict(mixed.assign(weight=["heavy", *cars.power[1:]]))
+        with pytest.warns(TableWarning, match="^X lacks 'power': its values count as missing"):
+            found = fitted.predict(mixed.drop(columns="power"))
+        np.testing.assert_array_equal(found, model.predict(cars.assign(power=np.nan)))
+        with pytest.raises(ValueError, match="has 7 features, but Taxonomy is expecting 8"):
+            fitted.predict(mixed.to_numpy())
+    with pytest.warns(TableWarning, match=r"did not see.*: power = 'high' \(1 row\)"):
+        tree.predict(mixed.assign(power=["high", *cars.power[1:]]))
+    with pytest.raises(InputError, match="column 'power' of X holds 'high', where a number"):
+        tree.predict(mixed.assign(power="high"))
     filled = cars.weight.fillna(cars.weight.mean())
     for node in range(tree.tree.n_nodes):
         rows = tree.tree.rows(node)
@@ -324,12 +327,12 @@ def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
 
 
 def test_it_says_what_it_did_to_a_table_once():
-    with pytest.warns(
-        TableWarning, match=r"missing values in .*scaled.*left out: car_id .*name.*sold"
-    ):
+    told = r"left out: car_id .*name .*\n.*sold .*\nmissing values in .*\n.*scaled"
+    with pytest.warns(TableWarning, match=told):
         Taxarbor(4, random_state=0).fit(make_cars())
     X = np.arange(40.0).reshape(20, 2)
-    assert Taxarbor(2).fit(X).taxonomy_.encoding is None
+    plain = Taxarbor(2).fit(X).taxonomy_.columns
+    assert (plain.is_plain, plain.is_scaled, plain.notes) == (True, False, ())
     X[3, 1] = np.nan
     with pytest.warns(TableWarning, match=r"missing values in 1 of 2 .* 2\.5 % of the cells"):
         tree = Taxarbor(2).fit(X).taxonomy_
@@ -355,9 +358,9 @@ def test_a_category_weighs_as_much_as_a_number():
         for name in "fg":  # which tell nothing
             frame[name] = rng.choice(list("uvwxyz"), 400)
         model = Taxarbor(4, random_state=0).fit(frame)
-        encoding = model.taxonomy_.encoding
-        Z = encoding.encode(frame).data
-        variances = np.bincount(encoding.owner, (Z - Z.mean(axis=0)).var(axis=0))
+        columns = model.taxonomy_.columns
+        Z = columns.encode(frame).data
+        variances = np.bincount(columns.owner, (Z - Z.mean(axis=0)).var(axis=0))
         np.testing.assert_allclose(variances, 1.0)
         scores.append(adjusted_rand_score(group, model.labels_))
     assert np.mean(scores) > 0.9
@@ -395,8 +398,8 @@ def test_tables_that_cannot_be_used():
         TableEncoder().fit(pd.DataFrame({"a": [1.0, -np.inf, 2.0]}))
     with pytest.raises(InputError, match='must be "auto", None or a TableEncoder; got'):
         Taxarbor(2, encoder="table").fit([[1.0], [2.0]])
-    with pytest.raises(ValueError, match="shift has shape"):
-        Encoding((), 0, False, np.zeros(1), np.ones(1))
+    with pytest.raises(ValueError, match="shift must hold 2"):
+        Columns.plain(2, shift=np.zeros(1))
 
 
 def test_gaps_in_new_rows_of_a_tree_that_has_seen_none():
@@ -419,12 +422,12 @@ def test_gaps_in_new_rows_of_a_tree_that_has_seen_none():
 def test_rare_values_count_as_gaps():
     values = ["a"] * 200 + ["b"] * 98 + ["c", "d"]
     frame = pd.DataFrame({"v": values, "x": np.arange(300) % 7})
-    encoding = TableEncoder().fit(frame).encoding_
-    assert encoding.columns[0].categories == ("a", "b")
-    assert encoding.columns[0].missing == pytest.approx(2 / 300)
-    assert "rare values count as missing: 2 values of v" in encoding.notes
-    named = TableEncoder(categorical_features=["v"]).fit(frame).encoding_
-    assert named.columns[0].categories == ("a", "b", "c", "d")
+    columns = TableEncoder().fit(frame).columns_
+    assert columns[0].categories == ("a", "b")
+    assert columns[0].missing == pytest.approx(2 / 300)
+    assert "rare values count as missing: 2 values of v" in [*map(str, columns.notes)]
+    named = TableEncoder(categorical_features=["v"]).fit(frame).columns_
+    assert named[0].categories == ("a", "b", "c", "d")
 
 
 # Real tables, which come with scikit-learn's own tests
@@ -444,7 +447,7 @@ def test_penguins_and_passengers():
     penguins = read_arff(42585, "data-v1-dl-21854866.arff.gz")
     species = penguins.pop("species")
     with pytest.warns(
-        TableWarning, match=r"missing values in 5 of 6 .* rare .*1 value of sex; numbers"
+        TableWarning, match=r"missing values in 5 of 6 .*\nrare .*1 value of sex\nnumbers"
     ):
         model = Taxarbor(5, random_state=0).fit(penguins)
     # Gentoos are a branch of their own.
@@ -457,6 +460,6 @@ def test_penguins_and_passengers():
     passengers = read_arff(40945, "data-v1-dl-16826755.arff.gz")
     with pytest.warns(TableWarning, match="left out: name .text, 1,307 different values"):
         tree = Taxarbor(6, random_state=0).fit(passengers).taxonomy_
-    used = {column.name for column in tree.encoding.columns}
+    used = {column.name for column in tree.columns}
     assert used >= {"pclass", "sex", "age", "fare", "embarked"}
     assert used.isdisjoint({"name", "ticket", "cabin", "home.dest"})

@@ -560,9 +560,10 @@ class Columns:
             return mark_missing(as_numbers(cells, name), self.missing_values)
         if reading.kind in DATE_PARTS and kind == "date":
             return encode_times(reading, as_times(cells, name))
-        return encode_factor(
-            reading, drop_missing(as_factor(cells), self.missing_values), name, unseen
-        )
+        factor = drop_missing(as_factor(cells), self.missing_values)
+        encoded = encode_factor(reading, factor, name, unseen)
+        is_number = reading.kind == "number"
+        return mark_missing(encoded, self.missing_values) if is_number else encoded
 
     def _fill_gap(self, place: int, n_rows: int) -> Any:
         """Return the cells of an absent column."""

@@ -45,6 +45,7 @@ from taxarbor.tables.checks import (
     count_repeats,
     input_errors,
 )
+from taxarbor.tables.column_checks import look_like_counts, looks_like_bits
 from taxarbor.tables.columns import (
     Columns,
     FeatureRows,
@@ -279,6 +280,9 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
         data, seen = check_array(estimator, X, allow_nan=is_auto)
         if all_finite(data.data if issparse(data) else data):  # type: ignore[attr-defined]
             columns = Columns.plain(data.shape[1], names, imputes=is_auto)
+            columns = replace(columns, notes=_describe_matrix(X))
+            if is_auto:
+                _warn(columns)
             found = _take_numbers(data, columns, seen, sample.weights)
             return replace(found, embedding=sample.embedding)
     if is_auto:
@@ -314,13 +318,32 @@ def _encode_table(encoder: TableEncoder, X: Any, sample: Sample, is_auto: bool) 
     if n_rows < 2:
         raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
     check_range(data)
-    if columns.notes and is_auto:
-        warn_caller("\n".join(map(str, columns.notes[:MAX_NOTES])), TableWarning)
+    if isinstance(cells, np.ndarray):
+        columns = replace(columns, notes=(*_describe_matrix(cells), *columns.notes))
+    if is_auto:
+        _warn(columns)
     vectors = sample.embedding
     if vectors is None:
         vectors = embed_texts(columns, data)
     owner, seen = _find_owner(columns), SeenFeatures.of(encoder)
     return Features(data, columns, rows, seen, owner, empty, vectors)
+
+
+def _describe_matrix(X: Any) -> tuple[Note, ...]:
+    """Return a note on numbers that are packed bits or raw counts."""
+    if isinstance(X, np.ndarray) and looks_like_bits(X):
+        problem = "bytes look like packed bits, and are taken as numbers"
+        return (Note(f"{problem}: pass np.unpackbits(X, axis=1)"),)
+    if is_plain(X) and look_like_counts(X):
+        remedy = "divide each row by its sum, and take np.log1p of 10,000 times that"
+        return (Note(f"numbers look like raw counts, as of genes in cells: {remedy}"),)
+    return ()
+
+
+def _warn(columns: Columns) -> None:
+    """Warn of what was noticed in a table, a line each."""
+    if columns.notes:
+        warn_caller("\n".join(map(str, columns.notes[:MAX_NOTES])), TableWarning)
 
 
 def embed_texts(columns: Columns, data: Any) -> Array | None:

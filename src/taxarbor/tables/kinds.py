@@ -410,10 +410,12 @@ class _ColumnReader:
         odd = find_odd(values, numbers)
         shown, is_gap = some([repr(one) for one in odd], 2), {*odd} <= MISSING_TEXTS
         if not is_gap and len(values) <= MAX_VALUES_WITH_ODD:
-            self.remarks["read"].append((of.name, f"(categories, with {shown})"))
+            if find_order(values) is None:
+                self.remarks["read"].append((of.name, f"(categories, with {shown})"))
             return None
         reading = Reading("number", rare=tuple(odd), format=tuple(numbers))
         cells = encode_factor(reading, of.factor, of.name)
+        cells = mark_missing(cells, self.missing_values)
         result = self._describe_numbers(of.position, of.name, cells, reading)
         if odd and not isinstance(result, str):
             n_odd = sum(of.texts[one] for one in odd)

@@ -70,7 +70,10 @@ def write_notes(
             f"--categories {','.join(names)}",
         )
     if left_out := [pair for pair in dropped if pair[1] != IS_EMBEDDING]:
-        listed = [f"{name} ({reason})" for name, reason in left_out]
+        of_reason: dict[str, list[str]] = {}
+        for name, reason in left_out:
+            of_reason.setdefault(reason, []).append(name)
+        listed = [f"{some(names, MAX_NAMED)} ({reason})" for reason, names in of_reason.items()]
         texts = [name for name, reason in dropped if reason.startswith("text")]
         yield Note(
             f"left out: {some(listed, MAX_NAMED)}",
@@ -88,7 +91,7 @@ def write_notes(
     if names:
         others = [other for _, other in remarks["copied"]]
         yield Note(
-            f"copies of one column count once each: {listing}",
+            f"columns that are equal but for their unit all count: {listing}",
             f"X.drop(columns={others})",
             f"--exclude {','.join(others)}",
         )

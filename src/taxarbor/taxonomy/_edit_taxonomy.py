@@ -9,7 +9,7 @@ from scipy import sparse
 
 from taxarbor._errors import InputError, counted, some
 from taxarbor._number_text import round_between
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.tables.checks import check_weights
 from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy.new_rows import add_columns, load_rows, read_rows, route
@@ -62,7 +62,7 @@ def _take_nodes(taxonomy: "Taxonomy", tree: Tree, nodes: IndexArray) -> "Taxonom
     return replace(taxonomy, tree=tree, statistics=statistics, stability=None)
 
 
-def attach(taxonomy: "Taxonomy", X: ArrayLike, sample_weight: ArrayLike | None) -> "Taxonomy":
+def attach(taxonomy: "Taxonomy", X: TableLike, sample_weight: ArrayLike | None) -> "Taxonomy":
     """Return the tree with these rows; see :meth:`Taxonomy.attach`."""
     X = load_rows(X)
     taxonomy = add_columns(taxonomy, X)

@@ -158,7 +158,7 @@ def fit_noise_model(
     nearest = center_of[labels]
     away = model._distances(X, None, nearest, 1)
     own = nearest >= 0
-    sums = np.bincount(nearest[own], (away * counts)[own], minlength=len(groups))
+    sums = np.bincount(nearest[own], away[own] * counts[own], minlength=len(groups))
     usual = float(sums.sum() / sizes[groups].sum())
     if usual > 0.0:
         units = (sums + PRIOR_ROWS * usual) / (sizes[groups] + PRIOR_ROWS)
