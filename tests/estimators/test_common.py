@@ -308,8 +308,10 @@ def test_dense_and_csr(data, structure, name, model):
                     largest = close * np.abs(ours.weights).max()
                     np.testing.assert_allclose(ours.weights, theirs.weights, atol=largest)
             scale = 1e-6 * np.abs(X).max()
-            for name, rows in (("means", (one, other)), ("fills", (one.columns, other.columns))):
-                ours, theirs = (getattr(part, name) for part in rows)
+            for ours, theirs in (
+                (one.means, other.means),
+                (one.columns.fills, other.columns.fills),
+            ):
                 np.testing.assert_allclose(ours, theirs, atol=scale, rtol=0)
 
 

@@ -17,10 +17,10 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from taxarbor.tables.columns import Columns
 
 from taxarbor import HMMC, TableEncoder, TableWarning, Taxarbor, Taxonomy
 from taxarbor._errors import InputError, InputTypeError
+from taxarbor.tables.columns import Columns
 
 quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from taxarbor.tables.checks import EXACT_REPEATS, MAX_REPEATS, count_repeats
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, TaxarborError
+from taxarbor.tables.checks import EXACT_REPEATS, MAX_REPEATS, count_repeats
 
 LAYOUTS = (np.asarray, sparse.csr_array)
 MODELS = (Taxarbor, HMMC)

@@ -215,7 +215,7 @@ def check_content(title: str, start: bytes, format: str) -> None:
     is_utf16 = start.startswith((b"\xff\xfe", b"\xfe\xff"))
     if is_text and found is None and b"\0" in start and not is_utf16:
         found = "binary data"
-    if is_archive and start.startswith(b"PK"):
+    if is_archive and start.startswith((b"PK", b"\xd0\xcf")):
         found = None
     if found is not None:
         message = f"is {found}, where {format} is expected"

@@ -1,8 +1,7 @@
 """Tables whose cells are objects: sheets of Excel and OpenDocument, and json."""
 
 import json
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, time
 from typing import IO, TYPE_CHECKING, Any
 
@@ -21,37 +20,35 @@ from taxarbor.tables._header import (
 if TYPE_CHECKING:
     import pandas as pd
 
-ENGINES = {"xlsx": ("openpyxl", "openpyxl"), "ods": ("odf", "odfpy")}
-"""What pandas calls the library that reads a format, and its package."""
-
 
 def read_sheet(stream: IO[bytes], request: Request) -> Content:
     """Return the table in a sheet: the one requested, or the first that is not empty."""
-    is_ods = b"opendocument" in stream.read(128)  # its type is the first member
-    stream.seek(0)
-    engine, package = ENGINES["ods" if is_ods else "xlsx"]
-    import pandas as pd
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of styles and extensions that are not read
-        try:
-            book = pd.ExcelFile(stream, engine=engine)
-        except ImportError as error:
-            raise missing_extra(f"reading {request.name}", package) from error
-        names = [*map(str, book.sheet_names)]
-        for sheet in _select_sheets(names, request):
-            cells = book.parse(sheet, header=None, dtype=object, na_filter=False)
-            if cells.size:
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError as error:
+        raise missing_extra(f"reading {request.name}", "python-calamine") from error
+    try:
+        book = CalamineWorkbook.from_filelike(stream)
+        for sheet in _select_sheets(book.sheet_names, request):
+            cells = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+            if cells:
                 break
-    rows = [[_as_text(cell) for cell in row] for row in cells.head(HEADER_ROWS).to_numpy()]
-    header = find_header(rows, request)
-    cells = cells.iloc[header.n_skipped :]
-    cells = cells[~cells.isin(["", None]).all(axis=1)].set_axis(header.names, axis=1)
+    except CalamineError as error:
+        raise FileFormatError(f"{request.name} is damaged, or no workbook: {error}") from error
+    header = find_header(
+        [[_as_text(_as_integer(cell)) for cell in row] for row in cells[:HEADER_ROWS]], request
+    )
+    rows = [row for row in cells[header.n_skipped :] if any(cell != "" for cell in row)]
+    columns = zip(*rows, strict=True) if rows else [()] * len(header.names)
+    frame = {
+        name: [*map(_as_integer, column)]
+        for name, column in zip(header.names, columns, strict=True)
+    }
     as_text = [*request.text_columns, *([header.index_name] if header.index_name else [])]
-    content = header.drop_empty(*_split(cells, as_text))
-    if len(names) == 1 or request.sheet is not None:
+    content = header.drop_empty(*_split(frame, len(rows), as_text))
+    if len(book.sheet_names) == 1 or request.sheet is not None:
         return content
-    note = f"sheet {sheet!r} was read, of {list_names(names)}"
+    note = f"sheet {sheet!r} was read, of {list_names(book.sheet_names)}"
     return content._replace(notes=(note, *content.notes))
 
 
@@ -97,18 +94,19 @@ def _read_records(content: Any, request: Request) -> Content:
     frame.columns = frame.columns.map(str)
     as_text = request.text_columns
     check_present(request.name, request.requested, [*frame.columns])
-    return Content(*_split(frame.astype(object), as_text))
+    columns = {str(name): frame[name].astype(object).tolist() for name in frame}
+    return Content(*_split(columns, len(frame), as_text))
 
 
 def _split(
-    cells: "pd.DataFrame", as_text: Sequence[str]
+    cells: Mapping[str, Sequence[Any]], n_rows: int, as_text: Sequence[str]
 ) -> tuple["pd.DataFrame", dict[str, tuple[str, ...]]]:
     """Return the columns by their types, and some as text."""
     import pandas as pd
 
     texts = {name: tuple(map(_as_text, cells[name])) for name in as_text}
-    columns = {name: _infer(cells[name].tolist()) for name in cells if name not in texts}
-    return pd.DataFrame(columns, index=range(len(cells))), texts
+    columns = {name: _infer(column) for name, column in cells.items() if name not in texts}
+    return pd.DataFrame(columns, index=range(n_rows)), texts
 
 
 def _infer(cells: Sequence[Any]) -> Any:
@@ -134,6 +132,11 @@ def _is_missing(cell: Any) -> bool:
     if isinstance(cell, str):
         return cell in MISSING
     return cell is None or bool(cell != cell)  # noqa: PLR0124
+
+
+def _as_integer(cell: Any) -> Any:
+    """Return a number of a sheet, where all are floats, as an integer if it is one."""
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
 def _as_text(cell: Any) -> str:

@@ -32,7 +32,7 @@ from taxarbor.sources._file_checks import (
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
 from taxarbor.sources._parquet import open_parquet, to_pandas
 from taxarbor.tables._header import Content, Request, Texts, check_content, make_unique
-from taxarbor.tables._read_cells import ENGINES, read_json, read_json_lines, read_sheet
+from taxarbor.tables._read_cells import read_json, read_json_lines, read_sheet
 from taxarbor.tables._read_csv import read_csv
 from taxarbor.tables.column_checks import find_row_names
 
@@ -152,8 +152,8 @@ def read_table(
     if format not in STREAM_READERS | PATH_READERS | {"zip": None}:
         expected = ", ".join(STREAM_READERS | PATH_READERS)
         raise InputError(f"must be one of {expected}; got {format!r}", "format")
-    if sheet is not None and format not in {*ENGINES, "zip"}:
-        raise InputError(f"is for xlsx and ods; {title} is {format}", "sheet")
+    if sheet is not None and format not in {*SHEETS, "zip"}:
+        raise InputError(f"is for {' and '.join(SHEETS)}; {title} is {format}", "sheet")
     if format in PATH_READERS and is_path:
         return PATH_READERS[format](path, request)
     if format in PATH_READERS or (format == "zip" and not is_path):
@@ -343,12 +343,12 @@ def _read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
     return _make_matrix_table(request, X, matrix.names, texts, index)
 
 
+SHEETS = ("xlsx", "ods")
 STREAM_READERS: dict[str, Callable[[IO[bytes], Request], Content]] = {
     "csv": partial(read_csv, separator=","),
     "tsv": partial(read_csv, separator="\t"),
     "txt": read_csv,
-    "xlsx": read_sheet,
-    "ods": read_sheet,
+    **dict.fromkeys(SHEETS, read_sheet),
     "json": read_json,
     "jsonl": read_json_lines,
     **dict.fromkeys(["feather", "arrow", "orc"], _read_arrow),
@@ -364,7 +364,7 @@ ALIASES = {
     **{"tab": "tsv", "ndjson": "jsonl", "xls": "xlsx", "xlsm": "xlsx", "ipc": "arrow"},
     **{"pq": "parquet", "parq": "parquet"},
 }
-"""Other extensions; an xls that is none of xlsx is refused by its content."""
+"""Other extensions."""
 HIDDEN = re.compile(r"(^|/)([._]|$)|/$|^__MACOSX/")
 
 

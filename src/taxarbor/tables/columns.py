@@ -470,7 +470,9 @@ class Columns:
         if isinstance(cells, list):
             rows = self._join(cells, n_rows, dtype, scaled=False)
         else:
-            rows = self.impute(FeatureRows(_as_float(cells, np.dtype(dtype))))
+            data = _as_float(cells, np.dtype(dtype))
+            data = data if sparse.issparse(data) else np.ascontiguousarray(data)
+            rows = self.impute(FeatureRows(data))
         if self.unit_length:
             to_unit_length(rows.data)
         return rows

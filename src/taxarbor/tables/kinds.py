@@ -442,8 +442,8 @@ class _ColumnReader:
         if self.is_named and (reading is None or reading.kind == "number"):
             if values.min() == values.max():
                 return "always the same"
-            rows = self.origin.rows[is_known]
-            if is_identifier(name, values, rows, self.origin.n_rows):
+            rows = self.origin.rows
+            if is_known.all() and is_identifier(name, values, rows, self.origin.n_rows):
                 return "looks like an identifier; rename the column to use it"
             if self.is_checked:
                 self._remark(name, values, counts)
