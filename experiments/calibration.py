@@ -21,8 +21,8 @@ from experiments.results import write_page
 from experiments.run import commit, machine
 from experiments.tables import mean_of, percent, table
 from taxarbor import HMMC, Taxarbor, make_planted_tree
-from taxarbor.taxonomy._probabilities import calibrate, find_staying
 from taxarbor.taxonomy.new_rows import read_rows
+from taxarbor.taxonomy.probabilities import calibrate, find_staying
 
 MODELS = {
     "Taxarbor": Taxarbor(),

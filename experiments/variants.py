@@ -21,16 +21,17 @@ from taxarbor._types import IndexArray
 from taxarbor.clusters import (
     _coordinates,
     _find,
-    _leaves,
+    _gap_splitter,
     count_coordinates,
     find_clusters,
     find_coordinates,
+    leaves,
 )
-from taxarbor.clusters._leaves import Leaves, fit_leaves
+from taxarbor.clusters._gap_splitter import GapSplitter, Plane
+from taxarbor.clusters.leaves import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
-from taxarbor.split import Refusal, _gap_splitter
-from taxarbor.split._gap_splitter import GapSplitter, Plane
+from taxarbor.split import Refusal
 
 Criterion = Literal["gap", "scatter", "objective", "variance", "size"]
 CRITERIA: tuple[Criterion, ...] = ("gap", "scatter", "objective", "variance", "size")
@@ -39,9 +40,9 @@ objective, that scatter, how small the objective is, the variance of its rows, t
 
 CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "more": (_find, "MAX_EXTRA"),
-    "power": (_leaves, "POWER"),
-    "rounds": (_leaves, "ROUNDS"),
-    "shrinkage": (_leaves, "SHRINKAGE"),
+    "power": (leaves, "POWER"),
+    "rounds": (leaves, "ROUNDS"),
+    "shrinkage": (leaves, "SHRINKAGE"),
     "ridge": (_gap_splitter, "RIDGE"),
     "starts": (_gap_splitter, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),

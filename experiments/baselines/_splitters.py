@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from taxarbor._types import Array, IndexArray, SolveInfo, Status
 from taxarbor.exchange import from_linkage
-from taxarbor.optim._minimise import Labels
+from taxarbor.optim import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split import Refusal, Split, SplitTask
 from taxarbor.split._alternate import far_rows

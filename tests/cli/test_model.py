@@ -16,7 +16,7 @@ from taxarbor.exchange import (
     to_json,
     to_newick,
 )
-from taxarbor.tree._edit_tree import drop_rows
+from taxarbor.tree.edit_tree import drop_rows
 
 FIRST = "120 rows, 6 clusters"
 CODES = re.compile(r"\x1b\[[\d;]*m")

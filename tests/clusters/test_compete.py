@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taxarbor.clusters import find_coordinates
-from taxarbor.clusters._leaves import SHRINKAGE, Leaves, compete, fit_leaves
+from taxarbor.clusters.leaves import SHRINKAGE, Leaves, compete, fit_leaves
 
 
 def divide(n_rows, n_leaves, rng):

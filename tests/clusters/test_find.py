@@ -8,9 +8,9 @@ from sklearn.metrics import adjusted_rand_score
 from taxarbor._fit_context import Run
 from taxarbor.clusters import find_clusters, find_coordinates
 from taxarbor.clusters._find import grow_leaves
-from taxarbor.clusters._leaves import Leaves, fit_leaves
+from taxarbor.clusters._gap_splitter import PLANE_ROWS, GapSplitter
+from taxarbor.clusters.leaves import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
-from taxarbor.split._gap_splitter import PLANE_ROWS, GapSplitter
 
 FREE = GapSplitter((0.0, 2.0))
 """No bounds on the sizes of children."""

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from taxarbor.clusters._leaves import POWER, link_leaves, merge_small, ward_links
+from taxarbor.clusters.leaves import POWER, link_leaves, merge_small, ward_links
 from taxarbor.grow import StoppingRule
 
 

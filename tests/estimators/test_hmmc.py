@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from taxarbor import HMMC, GrowthWarning
 from taxarbor.exchange import to_json
-from taxarbor.split import _max_margin_splitter
+from taxarbor.split import max_margin_splitter
 
 PENALTIES = ["group+exclusive", "group", "exclusive", "l1", "l2"]
 NODE = {"balance": 0.3, "center": "node"}
@@ -147,8 +147,8 @@ def test_more_starts_are_never_worse(data):
 
 
 def test_splits_that_do_not_converge(data, monkeypatch):
-    few_rounds = partial(_max_margin_splitter.Problem, max_rounds=1)
-    monkeypatch.setattr(_max_margin_splitter, "Problem", few_rounds)
+    few_rounds = partial(max_margin_splitter.Problem, max_rounds=1)
+    monkeypatch.setattr(max_margin_splitter, "Problem", few_rounds)
     with pytest.warns(ConvergenceWarning, match=r"of 7 splits .* tol") as record:
         fit(data["cloud"], tol=1e-9, **NODE)
     assert record[0].filename == __file__

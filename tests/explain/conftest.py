@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import linkage
 from taxarbor import HMMC, TableEncoder, Taxarbor, load_animals
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
-from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import LinearRule
 
 ANIMALS = load_animals()

@@ -16,8 +16,7 @@ from scipy import sparse
 
 from taxarbor import native
 from taxarbor.native import _kernels
-from taxarbor.rows import as_rows
-from taxarbor.rows._rows import SplitProblem
+from taxarbor.rows import SplitProblem, as_rows
 
 FOLDER = Path(__file__).parent
 N, P = 12, 5

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from taxarbor import native
-from taxarbor.tree._route_rows import RoutingTable
+from taxarbor.tree.route_rows import RoutingTable
 
 
 def make_table(rules, n_leaves):

@@ -7,8 +7,7 @@ import pytest
 
 from taxarbor._types import Status
 from taxarbor.optim import SparseGroupPenalty, first_point, minimise
-from taxarbor.rows import as_rows
-from taxarbor.rows._rows import SplitProblem
+from taxarbor.rows import SplitProblem, as_rows
 
 CHILDREN = (2, 3, 5)
 KINDS = ("sparse group", "group", "weighted l1", "l1", "ridge")

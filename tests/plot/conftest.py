@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 
 from taxarbor import Taxarbor, load_animals
 from taxarbor.taxonomy import Stability, Taxonomy
-from taxarbor.taxonomy._stability_result import Curve
+from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.tree import LinearRule, TreeBuilder
 
 mpl.use("Agg")

@@ -10,8 +10,7 @@ from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from taxarbor import native
-from taxarbor.rows import as_rows
-from taxarbor.rows._rows import HalveProblem, SplitProblem
+from taxarbor.rows import HalveProblem, SplitProblem, as_rows
 
 DTYPES = ("float32", "float64")
 KINDS = ("dense", "sparse")

@@ -12,13 +12,13 @@ from sklearn.metrics import adjusted_rand_score
 from taxarbor import Taxarbor, Taxonomy, make_planted_tree
 from taxarbor._fit_context import Run
 from taxarbor.clusters import Clusters, find_clusters, find_coordinates
-from taxarbor.clusters._leaves import link_leaves
+from taxarbor.clusters._gap_splitter import GapSplitter
+from taxarbor.clusters.leaves import link_leaves
 from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.rules._discriminant import MAX_CANDIDATES, Moments, remove_columns
-from taxarbor.split._gap_splitter import GapSplitter
-from taxarbor.tree._route_rows import place_rows
+from taxarbor.tree.route_rows import place_rows
 
 KINDS = {"dense": np.asarray, "csr": sparse.csr_array}
 

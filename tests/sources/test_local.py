@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError
-from taxarbor.sources import _file_checks, open_source, stored_format
+from taxarbor.sources import file_checks, open_source, stored_format
 from tests.sources.places import local_places, write_h5ad
 from tests.sources.works import DTYPES, NAMES, as_array, double, make_rows, pair, sums
 
@@ -25,7 +25,7 @@ PLACES = [
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(_file_checks, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(file_checks, "BLOCK_BYTES", 5000)
 
 
 @pytest.fixture(scope="module")

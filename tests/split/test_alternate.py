@@ -8,11 +8,10 @@ import pytest
 
 from taxarbor._types import Status
 from taxarbor.optim import HingeLoss, assign_two, first_point, minimise, size_bounds
-from taxarbor.rows import as_rows
-from taxarbor.rows._rows import SplitProblem
+from taxarbor.rows import SplitProblem, as_rows
 from taxarbor.split import Regularizer
 from taxarbor.split._alternate import Problem, find_start
-from taxarbor.split._max_margin_splitter import KINDS
+from taxarbor.split.max_margin_splitter import KINDS
 
 BALANCE = (0.6, 1.4)
 STORAGE = ("dense", "sparse")

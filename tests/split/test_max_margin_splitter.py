@@ -8,7 +8,7 @@ import pytest
 from taxarbor._errors import InputError
 from taxarbor.rows import as_rows
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split, SplitTask
-from taxarbor.split._max_margin_splitter import KINDS
+from taxarbor.split.max_margin_splitter import KINDS
 from taxarbor.tree import LinearRule
 
 BALANCE = (0.5, 1.5)

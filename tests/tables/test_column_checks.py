@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn import datasets
 
-from taxarbor.tables.column_checks import (
+from taxarbor.tables._column_checks import (
     find_copies,
     find_sentinels,
     is_identifier,

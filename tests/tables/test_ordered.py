@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from taxarbor.tables.ordered import find_order
+from taxarbor.tables._ordered import find_order
 
 
 @pytest.mark.parametrize(

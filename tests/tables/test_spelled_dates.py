@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.tables.spelled_dates import (
+from taxarbor.tables._spelled_dates import (
     find_date_format,
     find_date_parts,
     parse_dates,

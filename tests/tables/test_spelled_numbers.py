@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.tables.spelled_numbers import (
+from taxarbor.tables._spelled_numbers import (
     NumberFormat,
     find_number_format,
     find_odd,

@@ -9,9 +9,9 @@ from hypothesis.extra import numpy as hnp
 
 from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy import NodeStatistics, Stability, Taxonomy
-from taxarbor.taxonomy._stability_result import Curve
+from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.taxonomy.statistics import sum_leaves
-from taxarbor.tree import _edit_tree
+from taxarbor.tree import edit_tree
 from tests.tree.conftest import builder, make_chain, random_trees, refused, same
 
 __all__ = ["builder", "refused", "same"]
@@ -19,7 +19,7 @@ __all__ = ["builder", "refused", "same"]
 
 def drop_rows(taxonomy):
     """Return the taxonomy of a tree of counts."""
-    tree = _edit_tree.drop_rows(taxonomy.tree)
+    tree = edit_tree.drop_rows(taxonomy.tree)
     return dataclasses.replace(taxonomy, tree=tree, stability=None)
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from taxarbor._errors import FileFormatError
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._model_file import _write_archive, pack
-from taxarbor.taxonomy._noise import NoiseModel
+from taxarbor.taxonomy.model_file import _write_archive, pack
+from taxarbor.taxonomy.noise import NoiseModel
 
 
 @pytest.fixture

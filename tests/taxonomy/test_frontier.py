@@ -8,9 +8,9 @@ import pytest
 
 from taxarbor.exchange import to_dot, to_json
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import regroup, resize, round_thresholds
+from taxarbor.taxonomy.edit_taxonomy import regroup, resize, round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
-from taxarbor.tree._rule import unscale_rule
+from taxarbor.tree.rule import unscale_rule
 from tests.conftest import describe_tree
 from tests.taxonomy.conftest import drop_rows
 from tests.tree.conftest import frontier

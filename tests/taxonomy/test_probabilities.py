@@ -12,7 +12,7 @@ from scipy import sparse
 
 from taxarbor.tables.columns import FeatureRows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._probabilities import TEMPERATURE, calibrate, find_staying
+from taxarbor.taxonomy.probabilities import TEMPERATURE, calibrate, find_staying
 from taxarbor.tree import LinearRule, TreeBuilder
 from tests.taxonomy.conftest import set_means
 

@@ -17,7 +17,7 @@ from taxarbor import Taxarbor, Taxonomy
 from taxarbor.plot import plot_tree
 from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy import NodeStatistics
-from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy.taxonomy import taxonomy_of
 from tests.tree.test_tree import limits_of
 
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from taxarbor import HMMC, Taxarbor
 from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import round_thresholds
+from taxarbor.taxonomy.edit_taxonomy import round_thresholds
 from taxarbor.tree import LinearRule, TreeBuilder
 
 DTYPES = ("float32", "float64")

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from taxarbor.tree import LinearRule
-from taxarbor.tree._rule import threshold_of, unscale_rule
+from taxarbor.tree.rule import threshold_of, unscale_rule
 
 DTYPES = ("float32", "float64")
 

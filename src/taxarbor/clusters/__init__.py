@@ -9,11 +9,13 @@ from taxarbor.clusters._coordinates import (
     reduce_wide,
 )
 from taxarbor.clusters._find import Clusters, find_clusters
+from taxarbor.clusters._gap_splitter import GapSplitter
 from taxarbor.clusters._outliers import find_outliers
 
 __all__ = [
     "Clusters",
     "Coordinates",
+    "GapSplitter",
     "count_coordinates",
     "draw_rows",
     "find_clusters",

@@ -10,8 +10,7 @@ from sklearn.utils.extmath import randomized_svd
 from taxarbor import native
 from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows import Rows, as_rows
-from taxarbor.rows._rows import Features
+from taxarbor.rows import Features, Rows, as_rows
 
 N_COORDINATES = 63
 """Principal directions that are kept; with the constant one a round number for the machine.

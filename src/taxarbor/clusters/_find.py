@@ -9,7 +9,8 @@ from taxarbor import native
 from taxarbor._fit_context import Run, node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._coordinates import Coordinates, draw_rows
-from taxarbor.clusters._leaves import (
+from taxarbor.clusters._gap_splitter import PLANE_ROWS, GapSplitter, Plane
+from taxarbor.clusters.leaves import (
     Labels,
     Leaves,
     compete,
@@ -19,7 +20,6 @@ from taxarbor.clusters._leaves import (
 )
 from taxarbor.grow import StoppingRule, grow_tree
 from taxarbor.split import Refusal, Split
-from taxarbor.split._gap_splitter import PLANE_ROWS, GapSplitter, Plane
 from taxarbor.tree import TreeBuilder
 
 

@@ -15,8 +15,7 @@ from scipy.sparse import issparse
 from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters._coordinates import draw_rows
-from taxarbor.rows import as_rows
-from taxarbor.rows._rows import Features
+from taxarbor.rows import Features, as_rows
 
 MIDDLE_ROWS, MAX_MOVES = 250, 50
 """Rows from which the middle is found, and the most moves that it takes."""

@@ -28,12 +28,12 @@ from taxarbor.tables import TableEncoder
 from taxarbor.tables.checks import SeenFeatures
 from taxarbor.tables.columns import Columns, FeatureRows
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import regroup, resize, restore_units
-from taxarbor.taxonomy._noise import OutlierScorer
-from taxarbor.taxonomy._probabilities import predict_proba
+from taxarbor.taxonomy.edit_taxonomy import regroup, resize, restore_units
 from taxarbor.taxonomy.new_rows import RouteBlock, apply, route
+from taxarbor.taxonomy.noise import OutlierScorer
+from taxarbor.taxonomy.probabilities import predict_proba
 from taxarbor.tree import Tree
-from taxarbor.tree._edit_tree import drop_rows, sum_below
+from taxarbor.tree.edit_tree import drop_rows, sum_below
 
 MAX_NAMED_REFUSALS = 3
 """Leaves that could not be split, and that a warning names."""

@@ -23,13 +23,13 @@ from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
 from taxarbor.split import MaxMarginSplitter, Regularizer, Splitter
 from taxarbor.split._alternate import SolverName
-from taxarbor.split._max_margin_splitter import KINDS, Center, Kind
+from taxarbor.split.max_margin_splitter import KINDS, Center, Kind
 from taxarbor.tables import TableEncoder
 from taxarbor.tables.checks import check_weights
 from taxarbor.tables.encoder import find_features
-from taxarbor.taxonomy._edit_taxonomy import regroup
-from taxarbor.taxonomy._noise import fit_noise_model
+from taxarbor.taxonomy.edit_taxonomy import regroup
 from taxarbor.taxonomy.new_rows import send
+from taxarbor.taxonomy.noise import fit_noise_model
 from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree, TreeBuilder
 

@@ -14,6 +14,7 @@ from taxarbor._fit_context import Run
 from taxarbor._parameters import check_balance, check_count, check_noise, check_strength
 from taxarbor._types import Array, TableLike
 from taxarbor.clusters import (
+    GapSplitter,
     count_coordinates,
     find_clusters,
     find_coordinates,
@@ -32,22 +33,21 @@ from taxarbor.estimators._repeats import Repeats
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
 from taxarbor.sources import Sample, Source, open_source
-from taxarbor.split._gap_splitter import GapSplitter
 from taxarbor.stability import assess
-from taxarbor.stability._assess import can_refit, measure_cuts
+from taxarbor.stability.refits import can_refit, measure_cuts
 from taxarbor.tables import TableEncoder
 from taxarbor.tables.checks import check_range, check_weights
 from taxarbor.tables.columns import FeatureRows
 from taxarbor.tables.encoder import Features, find_features
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._edit_taxonomy import resize, round_thresholds
-from taxarbor.taxonomy._noise import OutlierScorer, fit_noise_model
-from taxarbor.taxonomy._stability_result import Curve
+from taxarbor.taxonomy.edit_taxonomy import resize, round_thresholds
 from taxarbor.taxonomy.new_rows import mark_noise
+from taxarbor.taxonomy.noise import OutlierScorer, fit_noise_model
+from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree
-from taxarbor.tree._route_rows import place_rows
-from taxarbor.tree._rule import dividing_feature
+from taxarbor.tree.route_rows import place_rows
+from taxarbor.tree.rule import dividing_feature
 
 SAMPLE_ROWS, ROWS_PER_CLUSTER = 100_000, 500
 """Rows of the sample that a tree is found on: this many at least, and for each leaf.

@@ -18,12 +18,8 @@ from taxarbor._errors import InputError, printable
 from taxarbor._frames import make_frame
 from taxarbor._types import SolveInfo
 from taxarbor.taxonomy import Stability
-from taxarbor.taxonomy._model_file import FORMAT, VERSION
-from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import list_reasons
-from taxarbor.taxonomy._stability_result import Curve
-from taxarbor.taxonomy._taxonomy import Taxonomy, taxonomy_of
 from taxarbor.taxonomy._text import (
     count_rows,
     describe_rule,
@@ -31,6 +27,10 @@ from taxarbor.taxonomy._text import (
     leaf_names,
     outline,
 )
+from taxarbor.taxonomy.model_file import FORMAT, VERSION
+from taxarbor.taxonomy.noise import NoiseModel
+from taxarbor.taxonomy.stability_result import Curve
+from taxarbor.taxonomy.taxonomy import Taxonomy, taxonomy_of
 
 if TYPE_CHECKING:
     import pandas as pd

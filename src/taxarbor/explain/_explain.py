@@ -17,9 +17,9 @@ from taxarbor.tables.columns import FeatureRows, find_booleans
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import list_reasons
-from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.taxonomy.new_rows import add_columns, load_rows, read_rows
 from taxarbor.taxonomy.statistics import describe_rows
+from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import LinearRule, Tree
 
 MAX_SHIFT = 1e-3

@@ -19,7 +19,7 @@ from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of, count_columns, known_mean, missing_shares
 from taxarbor.taxonomy.new_rows import read_rows, route
-from taxarbor.tree._tree import node_id
+from taxarbor.tree.tree import node_id
 
 if TYPE_CHECKING:
     import pandas as pd

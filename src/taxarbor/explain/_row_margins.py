@@ -23,7 +23,7 @@ from taxarbor.rows import Rows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._reasons import category_of
 from taxarbor.tree import LinearRule, Tree
-from taxarbor.tree._rule import dividing_feature, threshold_of
+from taxarbor.tree.rule import dividing_feature, threshold_of
 
 N_CONTRIBUTIONS = 3
 """Features named per step."""

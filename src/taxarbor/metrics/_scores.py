@@ -35,9 +35,9 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._errors import InputError, InputTypeError, counted, some, warn_caller
 from taxarbor._frames import is_missing
 from taxarbor._types import IndexArray, set_frozen
-from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import Tree
-from taxarbor.tree._edit_tree import leaves_below
+from taxarbor.tree.edit_tree import leaves_below
 
 NO_LABEL = "(no label)"
 """What rows without a class are called wherever classes are shown."""

@@ -4,11 +4,20 @@ They know nothing of clusters. README.md and ASSIGNMENT.md derive them.
 """
 
 from taxarbor.optim._assign import assign_balanced, assign_two, size_bounds
-from taxarbor.optim._minimise import HingeLoss, Solution, first_point, minimise
-from taxarbor.optim._penalty import SparseGroupPenalty
+from taxarbor.optim._minimise import (
+    MAX_JOINT,
+    HingeLoss,
+    Labels,
+    Solution,
+    first_point,
+    minimise,
+)
+from taxarbor.optim.penalty import SparseGroupPenalty
 
 __all__ = [
+    "MAX_JOINT",
     "HingeLoss",
+    "Labels",
     "Solution",
     "SparseGroupPenalty",
     "assign_balanced",

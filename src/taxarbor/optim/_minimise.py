@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, Status
 from taxarbor.native import hinge_multi
-from taxarbor.optim._penalty import SparseGroupPenalty, inner
+from taxarbor.optim.penalty import SparseGroupPenalty, inner
 from taxarbor.rows import Rows
 
 Labels = NDArray[np.signedinteger]

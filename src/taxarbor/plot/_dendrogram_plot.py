@@ -10,8 +10,8 @@ from taxarbor.plot import _axes
 from taxarbor.plot._axes import BRANCH, FONT_SIZE, INK, LITERAL, PLAIN
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._phrases import phrase
-from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.taxonomy._text import count_rows
+from taxarbor.taxonomy.taxonomy import taxonomy_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from taxarbor._errors import InputError
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import BRANCH, FONT_SIZE, MINUS, PLAIN, PLUS
-from taxarbor.taxonomy._stability_result import MIN_STABLE_SHARE
-from taxarbor.taxonomy._taxonomy import taxonomy_of
+from taxarbor.taxonomy.stability_result import MIN_STABLE_SHARE
+from taxarbor.taxonomy.taxonomy import taxonomy_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,8 +21,8 @@ from taxarbor.plot import _axes
 from taxarbor.plot._axes import FONT_SIZE, GRID, INK, LINE_HEIGHT, LITERAL, PLAIN
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._phrases import phrase
-from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.taxonomy._text import count_rows, describe_rule
+from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import Tree
 
 if TYPE_CHECKING:

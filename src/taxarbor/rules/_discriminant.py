@@ -29,8 +29,8 @@ from taxarbor import native
 from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters, find_density
-from taxarbor.rows._rows import Features
-from taxarbor.tree._route_rows import sum_by_label
+from taxarbor.rows import Features
+from taxarbor.tree.route_rows import sum_by_label
 
 RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
 """Rows of the sample, the same number of each leaf; and the least number of each leaf."""

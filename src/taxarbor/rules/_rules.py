@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from taxarbor._fit_context import Run
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Clusters
-from taxarbor.clusters._leaves import build_tree
+from taxarbor.clusters.leaves import build_tree
 from taxarbor.grow import BranchMerger
-from taxarbor.rows._rows import Features
+from taxarbor.rows import Features
 from taxarbor.rules._discriminant import (
     CHOICE_ROWS,
     DIGITS,
@@ -37,8 +37,8 @@ from taxarbor.rules._discriminant import (
     sort_falling,
 )
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
-from taxarbor.tree._edit_tree import resize
-from taxarbor.tree._route_rows import place_rows
+from taxarbor.tree.edit_tree import resize
+from taxarbor.tree.route_rows import place_rows
 
 N_COLUMNS = 6
 """Columns that planes are made of: those that separate most."""

@@ -19,8 +19,8 @@ from scipy import sparse
 from taxarbor._errors import InputError, InputTypeError, missing_extra, named_by, some
 from taxarbor._frames import is_frame, take_rows
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._file_checks import MAX_NAMED
 from taxarbor.sources._local_source import Reader, Sample, add_vectors, draw_rows
+from taxarbor.sources.file_checks import MAX_NAMED
 
 
 @final

@@ -23,9 +23,9 @@ from taxarbor._errors import named_by
 from taxarbor._fit_context import node_seed
 from taxarbor._frames import as_vectors, is_frame, take_rows
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._file_checks import Block, count_block_rows
 from taxarbor.sources._matrices import H5adReader, NpyReader, as_native
 from taxarbor.sources._parquet import ParquetReader
+from taxarbor.sources.file_checks import Block, count_block_rows
 
 FRAME_ROWS = 100_000
 """Rows of a data frame that are encoded at a time."""

@@ -17,8 +17,8 @@ from scipy import sparse
 
 from taxarbor._errors import missing_extra
 from taxarbor._types import IndexArray
-from taxarbor.rows._rows import check_structure
-from taxarbor.sources._file_checks import (
+from taxarbor.rows import check_structure
+from taxarbor.sources.file_checks import (
     Block,
     File,
     as_texts,

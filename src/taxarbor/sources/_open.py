@@ -13,7 +13,6 @@ from scipy.sparse import issparse
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
 from taxarbor._frames import as_frame, as_table, as_vectors, column_names, is_anndata, is_dask
 from taxarbor.sources._dask_source import DaskSource, open_dask
-from taxarbor.sources._file_checks import base_name, find_columns, list_names
 from taxarbor.sources._local_source import LocalSource, Memory, Reader
 from taxarbor.sources._matrices import (
     H5adReader,
@@ -24,6 +23,7 @@ from taxarbor.sources._matrices import (
     open_obsm,
 )
 from taxarbor.sources._parquet import SUFFIXES, ParquetReader, open_parquet
+from taxarbor.sources.file_checks import base_name, find_columns, list_names
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from taxarbor._errors import FileFormatError, missing_extra
 from taxarbor._types import IndexArray
-from taxarbor.sources._file_checks import (
+from taxarbor.sources.file_checks import (
     Block,
     File,
     base_name,

@@ -16,11 +16,18 @@ import numpy as np
 
 from taxarbor._types import Array, IndexArray, SolveInfo, Status
 from taxarbor.native import hinge_costs, hinge_multi
-from taxarbor.optim import assign_balanced, assign_two, size_bounds
-from taxarbor.optim._minimise import MAX_JOINT, HingeLoss, Labels, first_point, minimise
-from taxarbor.optim._penalty import SparseGroupPenalty
-from taxarbor.rows import Rows, as_rows
-from taxarbor.rows._rows import SplitProblem
+from taxarbor.optim import (
+    MAX_JOINT,
+    HingeLoss,
+    Labels,
+    assign_balanced,
+    assign_two,
+    first_point,
+    minimise,
+    size_bounds,
+)
+from taxarbor.optim.penalty import SparseGroupPenalty
+from taxarbor.rows import Rows, SplitProblem, as_rows
 
 START_ROWS = 250
 """Rows per child that a start looks at. On the eight shared sets as good as 1,000."""

@@ -6,7 +6,7 @@ from typing import Protocol, final
 import numpy as np
 
 from taxarbor._types import Array, IndexArray, SolveInfo
-from taxarbor.optim._minimise import Labels
+from taxarbor.optim import Labels
 from taxarbor.rows import Rows
 from taxarbor.tree import LinearRule
 

@@ -1,5 +1,5 @@
 """Stability of a taxonomy: refits, the clusters recovered in them, a number of clusters."""
 
-from taxarbor.stability._assess import assess
+from taxarbor.stability.refits import assess
 
 __all__ = ["assess"]

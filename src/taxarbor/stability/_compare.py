@@ -25,10 +25,10 @@ from scipy.special import bdtr
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.clusters import Coordinates
-from taxarbor.clusters._leaves import Leaves, compete
+from taxarbor.clusters.leaves import Leaves, compete
 from taxarbor.taxonomy import Stability, Taxonomy
-from taxarbor.taxonomy._probabilities import jaccard
-from taxarbor.taxonomy._stability_result import MIN_JACCARD, Curve
+from taxarbor.taxonomy.probabilities import jaccard
+from taxarbor.taxonomy.stability_result import MIN_JACCARD, Curve
 from taxarbor.tree import Tree
 
 MAX_CONSECUTIVE, CUT_RATIO = 50, 1.1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._errors import FileFormatError, counted
-from taxarbor.sources._file_checks import check_present, list_names
+from taxarbor.sources.file_checks import check_present, list_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from taxarbor._errors import FileFormatError, missing_extra
-from taxarbor.sources._file_checks import check_present, list_names
+from taxarbor.sources.file_checks import check_present, list_names
 from taxarbor.tables._header import (
     HEADER_ROWS,
     MISSING,

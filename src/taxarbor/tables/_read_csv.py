@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, final
 import numpy as np
 
 from taxarbor._errors import counted
-from taxarbor.sources._file_checks import as_texts
+from taxarbor.sources.file_checks import as_texts
 from taxarbor.tables._header import HEADER_ROWS, MISSING, Content, Header, Request, find_header
 
 if TYPE_CHECKING:

@@ -18,8 +18,10 @@ from scipy import sparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, missing_extra
 from taxarbor._types import TableLike
-from taxarbor.rows._rows import check_structure
-from taxarbor.sources._file_checks import (
+from taxarbor.rows import check_structure
+from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
+from taxarbor.sources._parquet import open_parquet, to_pandas
+from taxarbor.sources.file_checks import (
     as_texts,
     base_name,
     check_matrix,
@@ -29,12 +31,10 @@ from taxarbor.sources._file_checks import (
     list_names,
     reading,
 )
-from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
-from taxarbor.sources._parquet import open_parquet, to_pandas
+from taxarbor.tables._column_checks import find_row_names
 from taxarbor.tables._header import Content, Request, Texts, check_content, make_unique
 from taxarbor.tables._read_cells import read_json, read_json_lines, read_sheet
 from taxarbor.tables._read_csv import read_csv
-from taxarbor.tables.column_checks import find_row_names
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 

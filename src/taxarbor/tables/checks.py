@@ -20,8 +20,7 @@ from taxarbor._frames import (
     wrap_frame,
 )
 from taxarbor._types import Array, IndexArray
-from taxarbor.rows import as_rows
-from taxarbor.rows._rows import check_structure
+from taxarbor.rows import as_rows, check_structure
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""

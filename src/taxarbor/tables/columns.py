@@ -39,10 +39,8 @@ from taxarbor._frames import (
     text_of,
 )
 from taxarbor._types import Array, IndexArray, set_frozen
-from taxarbor.rows import Rows
-from taxarbor.rows._rows import all_finite, check_structure
-from taxarbor.tables.notes import Note
-from taxarbor.tables.spelled_dates import (
+from taxarbor.rows import Rows, all_finite, check_structure
+from taxarbor.tables._spelled_dates import (
     DATE_PARTS,
     DATES,
     TIME_OF_DAY,
@@ -50,7 +48,8 @@ from taxarbor.tables.spelled_dates import (
     parse_dates,
     split_date,
 )
-from taxarbor.tables.spelled_numbers import NumberFormat, parse_numbers
+from taxarbor.tables._spelled_numbers import NumberFormat, parse_numbers
+from taxarbor.tables.notes import Note
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 KINDS = ("number", "category", "ordered", "text", *DATE_PARTS)

@@ -32,9 +32,10 @@ from taxarbor._frames import (
     wrap_frame,
 )
 from taxarbor._types import Array, IndexArray, Matrix
-from taxarbor.rows import as_rows
-from taxarbor.rows._rows import all_finite
+from taxarbor.rows import all_finite, as_rows
 from taxarbor.sources import Sample
+from taxarbor.tables._column_checks import look_like_counts, looks_like_bits
+from taxarbor.tables._kinds import FROM_DTYPE, Origin, TableSettings, find_columns
 from taxarbor.tables.checks import (
     SeenFeatures,
     check_array,
@@ -45,7 +46,6 @@ from taxarbor.tables.checks import (
     count_repeats,
     input_errors,
 )
-from taxarbor.tables.column_checks import look_like_counts, looks_like_bits
 from taxarbor.tables.columns import (
     Columns,
     FeatureRows,
@@ -53,7 +53,6 @@ from taxarbor.tables.columns import (
     find_empty_rows,
     to_unit_length,
 )
-from taxarbor.tables.kinds import FROM_DTYPE, Origin, TableSettings, find_columns
 from taxarbor.tables.notes import MAX_NOTES, Note
 
 MAX_LATENT = 100

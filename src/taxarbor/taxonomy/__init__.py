@@ -1,8 +1,8 @@
 """The result of a fit: a tree with its words, its routing of new rows and its file format."""
 
 from taxarbor.taxonomy._phrases import Reason
-from taxarbor.taxonomy._stability_result import Stability
-from taxarbor.taxonomy._taxonomy import Taxonomy
+from taxarbor.taxonomy.stability_result import Stability
 from taxarbor.taxonomy.statistics import NodeStatistics
+from taxarbor.taxonomy.taxonomy import Taxonomy
 
 __all__ = ["NodeStatistics", "Reason", "Stability", "Taxonomy"]

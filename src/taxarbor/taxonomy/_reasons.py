@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray
 from taxarbor.taxonomy._phrases import MOSTLY, Reason
-from taxarbor.tree._rule import LinearRule, threshold_of
+from taxarbor.tree.rule import LinearRule, threshold_of
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy._taxonomy import Taxonomy
+    from taxarbor.taxonomy.taxonomy import Taxonomy
 
 DIGITS = 5
 """To which shares are compared, in units of the largest: rounding must not choose."""

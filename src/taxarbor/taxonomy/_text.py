@@ -8,10 +8,10 @@ import numpy as np
 from taxarbor._errors import counted
 from taxarbor.taxonomy._phrases import Reason, phrase
 from taxarbor.taxonomy._reasons import child_reasons, count_columns
-from taxarbor.tree._edit_tree import leaves_below
+from taxarbor.tree.edit_tree import leaves_below
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy._taxonomy import Taxonomy
+    from taxarbor.taxonomy.taxonomy import Taxonomy
 
 
 def describe_stability(taxonomy: "Taxonomy", node: int) -> str:

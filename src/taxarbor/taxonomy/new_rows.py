@@ -10,16 +10,16 @@ from numpy.typing import DTypeLike, NDArray
 
 from taxarbor._errors import InputTypeError, TableWarning, counted, some, warn_caller
 from taxarbor._types import IndexArray, TableLike
-from taxarbor.rows._rows import all_finite
+from taxarbor.rows import all_finite
 from taxarbor.sources import Source, open_source
 from taxarbor.tables.columns import Columns, FeatureRows, Match, find_empty_rows
 from taxarbor.tree import Tree
-from taxarbor.tree._edit_tree import drop_rows
-from taxarbor.tree._route_rows import place_rows, refuse_values
+from taxarbor.tree.edit_tree import drop_rows
+from taxarbor.tree.route_rows import place_rows, refuse_values
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy._noise import NoiseModel, OutlierScorer
-    from taxarbor.taxonomy._taxonomy import Taxonomy
+    from taxarbor.taxonomy.noise import NoiseModel, OutlierScorer
+    from taxarbor.taxonomy.taxonomy import Taxonomy
 
 MAX_NAMED = 5
 """Columns, and values, that a warning names."""

@@ -8,11 +8,11 @@ from scipy import sparse
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, set_frozen
-from taxarbor.rows._rows import all_finite
+from taxarbor.rows import all_finite
 from taxarbor.tables.columns import Columns, FeatureRows
 from taxarbor.tree import Tree
-from taxarbor.tree._edit_tree import sum_below
-from taxarbor.tree._route_rows import sum_by_label
+from taxarbor.tree.edit_tree import sum_below
+from taxarbor.tree.route_rows import sum_by_label
 
 
 @final

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from taxarbor import native
 from taxarbor._types import IndexArray, SolveInfo
-from taxarbor.tree._rule import LinearRule
-from taxarbor.tree._tree import Tree, node_id, number_rows
+from taxarbor.tree.rule import LinearRule
+from taxarbor.tree.tree import Tree, node_id, number_rows
 
 
 @dataclass(slots=True, eq=False)

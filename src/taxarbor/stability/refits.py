@@ -18,10 +18,10 @@ from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source
 from taxarbor.stability._compare import Refits, compare_nodes, measure_curve
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy._probabilities import calibrate
-from taxarbor.taxonomy._stability_result import Curve
-from taxarbor.taxonomy._taxonomy import taxonomy_of
 from taxarbor.taxonomy.new_rows import read_rows
+from taxarbor.taxonomy.probabilities import calibrate
+from taxarbor.taxonomy.stability_result import Curve
+from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import Tree
 
 MAX_ROWS = 10000

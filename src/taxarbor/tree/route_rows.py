@@ -14,7 +14,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
-    from taxarbor.tree._tree import Tree
+    from taxarbor.tree.tree import Tree
 
 
 @final

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, SolveInfo, set_frozen
-from taxarbor.tree import _edit_tree
-from taxarbor.tree._rule import LinearRule
+from taxarbor.tree import edit_tree
+from taxarbor.tree.rule import LinearRule
 
 Claims: TypeAlias = Iterator[tuple[bool | np.bool_, str]]
 """What must hold, and what to say where it does not; the next is computed if it does."""
@@ -362,7 +362,7 @@ class Tree:
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
     ) -> IndexArray:
         """Return the labels of a coarser clustering; see :meth:`taxarbor.Taxonomy.cut`."""
-        kept, is_inner = _edit_tree.kept_nodes(self, n_clusters, depth)
+        kept, is_inner = edit_tree.kept_nodes(self, n_clusters, depth)
         ends = kept[~is_inner]
         sizes = self.sizes[ends[np.argsort(self.start[ends])]]
         return number_rows(self.rows(self.root), sizes, self.n_rows)
@@ -371,7 +371,7 @@ class Tree:
         self, n_clusters: SupportsIndex | None = None, *, depth: SupportsIndex | None = None
     ) -> "Tree":
         """Return the coarser tree whose labels :meth:`cut` returns for the same argument."""
-        return _edit_tree.prune(self, n_clusters, depth).tree
+        return edit_tree.prune(self, n_clusters, depth).tree
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -27,13 +27,13 @@ from taxarbor._atomic_write import write_atomically
 from taxarbor._errors import FileFormatError, printable
 from taxarbor._types import SolveInfo, Status
 from taxarbor.tables.columns import ARRAYS, Columns
-from taxarbor.taxonomy._noise import NoiseModel
-from taxarbor.taxonomy._stability_result import Curve, Stability
+from taxarbor.taxonomy.noise import NoiseModel
+from taxarbor.taxonomy.stability_result import Curve, Stability
 from taxarbor.taxonomy.statistics import sum_leaves
 from taxarbor.tree import LinearRule, Tree
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy._taxonomy import Taxonomy
+    from taxarbor.taxonomy.taxonomy import Taxonomy
 
 FORMAT, VERSION = "taxarbor", 1
 META = "meta.json"

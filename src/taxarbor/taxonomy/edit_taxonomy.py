@@ -14,9 +14,9 @@ from taxarbor.tables.checks import check_weights
 from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy.new_rows import add_columns, load_rows, read_rows, route
 from taxarbor.taxonomy.statistics import describe_rows
-from taxarbor.tree import Tree, _edit_tree
-from taxarbor.tree._edit_tree import leaves_below
-from taxarbor.tree._rule import (
+from taxarbor.tree import Tree, edit_tree
+from taxarbor.tree.edit_tree import leaves_below
+from taxarbor.tree.rule import (
     LinearRule,
     dividing_feature,
     threshold_of,
@@ -25,14 +25,14 @@ from taxarbor.tree._rule import (
 )
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy._taxonomy import Taxonomy
+    from taxarbor.taxonomy.taxonomy import Taxonomy
 
 
 def prune(
     taxonomy: "Taxonomy", n_clusters: SupportsIndex | None, depth: SupportsIndex | None
 ) -> "Taxonomy":
     """Return a coarser taxonomy; see :meth:`Taxonomy.prune`."""
-    tree, nodes = _edit_tree.prune(taxonomy.tree, n_clusters, depth)
+    tree, nodes = edit_tree.prune(taxonomy.tree, n_clusters, depth)
     pruned = _take_nodes(taxonomy, tree, nodes)
     if taxonomy.stability is None:
         return pruned
@@ -48,12 +48,12 @@ def regroup(
 
     A leaf without rows is removed; where a node has one child left, that takes its place.
     """
-    return _take_nodes(taxonomy, *_edit_tree.regroup(taxonomy.tree, labels, weights))
+    return _take_nodes(taxonomy, *edit_tree.regroup(taxonomy.tree, labels, weights))
 
 
 def resize(taxonomy: "Taxonomy", counts: IndexArray, n_noise: int = 0) -> "Taxonomy":
     """Return a taxonomy of counts with other numbers of rows in its leaves, and of noise."""
-    return _take_nodes(taxonomy, *_edit_tree.resize(taxonomy.tree, counts, n_noise))
+    return _take_nodes(taxonomy, *edit_tree.resize(taxonomy.tree, counts, n_noise))
 
 
 def _take_nodes(taxonomy: "Taxonomy", tree: Tree, nodes: IndexArray) -> "Taxonomy":

@@ -5,8 +5,8 @@ from itertools import pairwise, product
 import numpy as np
 from scipy.optimize import minimize
 
+from taxarbor.clusters._gap_splitter import PLANE_ROWS, RIDGE, GapSplitter, Plane
 from taxarbor.split import Refusal
-from taxarbor.split._gap_splitter import PLANE_ROWS, RIDGE, GapSplitter, Plane
 
 LIFT = 10.0
 DTYPES = ("float32", "float64")

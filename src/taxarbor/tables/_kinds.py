@@ -37,12 +37,16 @@ from taxarbor._frames import (
 )
 from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray
-from taxarbor.tables.column_checks import (
+from taxarbor.tables._column_checks import (
     find_copies,
     find_sentinels,
     is_identifier,
     looks_like_codes,
 )
+from taxarbor.tables._ordered import find_order
+from taxarbor.tables._scales import check_cosine, find_reason_to_scale, scale_columns
+from taxarbor.tables._spelled_dates import find_date_format, find_date_parts, parse_dates
+from taxarbor.tables._spelled_numbers import find_number_format, find_odd
 from taxarbor.tables.columns import (
     WEEKDAYS,
     WORD,
@@ -56,10 +60,6 @@ from taxarbor.tables.columns import (
     mark_missing,
 )
 from taxarbor.tables.notes import IS_EMBEDDING, write_notes
-from taxarbor.tables.ordered import find_order
-from taxarbor.tables.scales import check_cosine, find_reason_to_scale, scale_columns
-from taxarbor.tables.spelled_dates import find_date_format, find_date_parts, parse_dates
-from taxarbor.tables.spelled_numbers import find_number_format, find_odd
 
 FROM_DTYPE = "from_dtype"
 

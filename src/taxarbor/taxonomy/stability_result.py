@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.tree import Tree
-from taxarbor.tree._tree import Claims
+from taxarbor.tree.tree import Claims
 
 MIN_JACCARD = 0.75
 """Jaccard's index from which on a cluster counts as the same (Hennig, 2007): rows in both, of

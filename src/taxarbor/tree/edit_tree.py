@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from taxarbor import native
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
-from taxarbor.tree._rule import LinearRule, merge_targets
+from taxarbor.tree.rule import LinearRule, merge_targets
 
 if TYPE_CHECKING:
-    from taxarbor.tree._tree import Tree
+    from taxarbor.tree.tree import Tree
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 

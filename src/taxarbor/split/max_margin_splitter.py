@@ -27,7 +27,7 @@ import numpy as np
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray
 from taxarbor.optim import SparseGroupPenalty, size_bounds
-from taxarbor.optim._penalty import group_norms, group_shares
+from taxarbor.optim.penalty import group_norms, group_shares
 from taxarbor.rows import Rows
 from taxarbor.split._alternate import (
     START_ROWS,

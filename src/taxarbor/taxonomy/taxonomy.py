@@ -14,19 +14,19 @@ from taxarbor._errors import InputError, counted
 from taxarbor._types import Array, IndexArray, TableLike, set_frozen
 from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy import (
-    _edit_taxonomy,
-    _model_file,
-    _probabilities,
     _reasons,
     _text,
+    edit_taxonomy,
+    model_file,
     new_rows,
+    probabilities,
 )
-from taxarbor.taxonomy._noise import NoiseModel
 from taxarbor.taxonomy._phrases import Reason
-from taxarbor.taxonomy._stability_result import Stability
+from taxarbor.taxonomy.noise import NoiseModel
+from taxarbor.taxonomy.stability_result import Stability
 from taxarbor.taxonomy.statistics import NodeStatistics
 from taxarbor.tree import Tree
-from taxarbor.tree._tree import Claims, check_claims, node_id
+from taxarbor.tree.tree import Claims, check_claims, node_id
 
 
 @final
@@ -94,10 +94,10 @@ class Taxonomy:
 
     # The state is what a file holds: plain arrays and text, which any pickler can take.
     def __getstate__(self) -> dict[str, NDArray[Any]]:
-        return _model_file.pack(self)
+        return model_file.pack(self)
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
-        Taxonomy.__init__(self, **_model_file.unpack(state))
+        Taxonomy.__init__(self, **model_file.unpack(state))
 
     @property
     def n_features(self) -> int | None:
@@ -194,7 +194,7 @@ class Taxonomy:
         >>> taxonomy.prune(2), taxonomy.prune(2).tree.labels
         (Taxonomy(n_rows=3, n_leaves=2, height=1), array([0, 0, 1]))
         """
-        return _edit_taxonomy.prune(self, n_clusters, depth)
+        return edit_taxonomy.prune(self, n_clusters, depth)
 
     def attach(self, X: TableLike, sample_weight: ArrayLike | None = None) -> "Taxonomy":
         """Return the tree with other rows, for one that holds counts: each where it is sent.
@@ -214,7 +214,7 @@ class Taxonomy:
         >>> int(taxonomy.attach([[7.0], [2.0], [0.5]]).tree.sizes[0])
         3
         """
-        return _edit_taxonomy.attach(self, X, sample_weight)
+        return edit_taxonomy.attach(self, X, sample_weight)
 
     def predict(self, X: TableLike) -> IndexArray:
         """Return the cluster of each row of new data, numbered as in ``labels``.
@@ -263,7 +263,7 @@ class Taxonomy:
         >>> P.shape, bool((P.argmax(axis=1) == taxonomy.predict(X)).all())
         ((206, 6), True)
         """
-        n_leaves, work = self.tree.n_leaves, _probabilities.predict_proba
+        n_leaves, work = self.tree.n_leaves, probabilities.predict_proba
         P: Array = new_rows.apply(self, X, work, np.float64, n_leaves)
         return P
 
@@ -286,7 +286,7 @@ class Taxonomy:
         A file that is there is replaced, once the new one is complete. OSError is raised if
         the file cannot be written; what was there before is left as it was.
         """
-        _model_file.save(self, path)
+        model_file.save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Taxonomy":
@@ -299,7 +299,7 @@ class Taxonomy:
         OSError
             If it cannot be read, FileNotFoundError if there is none.
         """
-        return _model_file.load(path, cls)
+        return model_file.load(path, cls)
 
 
 def _claims(taxonomy: Taxonomy) -> Claims:

@@ -26,10 +26,10 @@ from taxarbor.rows import as_rows
 from taxarbor.tables.columns import FeatureRows
 from taxarbor.taxonomy.new_rows import impute, send
 from taxarbor.tree import Tree
-from taxarbor.tree._rule import best_scores
+from taxarbor.tree.rule import best_scores
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy._taxonomy import Taxonomy
+    from taxarbor.taxonomy.taxonomy import Taxonomy
 
 TEMPERATURE = 0.5
 """Before it is measured: about the middle of what was measured on many data."""

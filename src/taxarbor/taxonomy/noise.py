@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.rows import as_rows
-from taxarbor.tree._route_rows import sum_by_label
+from taxarbor.tree.route_rows import sum_by_label
 
 PRIOR_ROWS = 5
 """Rows of the usual distance that each cluster has beside its own."""

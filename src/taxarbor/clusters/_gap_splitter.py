@@ -17,8 +17,7 @@ from typing import final
 
 from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.optim import size_bounds
-from taxarbor.rows import as_rows
-from taxarbor.rows._rows import HalveProblem
+from taxarbor.rows import HalveProblem, as_rows
 from taxarbor.split._splitter import Refusal, refuse_size
 
 RIDGE = 3e-3
