@@ -225,9 +225,11 @@ def list_levels(cells: Cells) -> list[str] | None:
     """Return the categories of a column in their order; None if they have none."""
     if not isinstance(cells, nw.Series) or not nw.is_ordered_categorical(cells):
         return None
-    if cells.implementation.is_polars() and cells.dtype != nw.Enum:
-        return None  # in the order in which they came
-    return [text_of(one) for one in cells.cat.get_categories().to_list()]
+    if isinstance(cells.dtype, nw.Enum):
+        return [*cells.dtype.categories]
+    if cells.implementation.is_pandas():
+        return [*map(text_of, cells.to_native().cat.categories)]
+    return None  # of polars and Arrow: in the order in which they came
 
 
 def as_numbers(cells: Cells, name: str) -> Array:

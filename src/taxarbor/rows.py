@@ -27,6 +27,9 @@ FIRST_ROWS = 64
 # Checks of values and of the structure of sparse matrices
 
 
+__all__ = ["Rows", "as_rows"]
+
+
 def all_finite(values: Array) -> bool:
     """Return whether all values are finite; their sum mostly says so, without memory."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -201,6 +201,7 @@ def test_names_that_are_numbers(X, fit):
         fit(pd.DataFrame(X, columns=[0, *NAMES[1:]]))
 
 
+@pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 def test_names_in_a_printed_tree_and_through_a_pipeline(X, fit, kind):
     animals = load_animals()
     model = fit(pd.DataFrame(animals.X, columns=list(animals.feature_names)))

@@ -160,7 +160,7 @@ def test_outliers_and_rows_without_a_value_are_excluded():
         assert model.taxonomy_.tree.weights.tolist() == [1.0] * 400 + [0.0] * 4
         np.testing.assert_array_equal(model.labels_[:400], expected.labels_)
         np.testing.assert_array_equal(model.predict(far), model.labels_)
-        np.testing.assert_allclose(model.taxonomy_.means, expected.taxonomy_.means)
+        np.testing.assert_allclose(model.taxonomy_.means[0], far.mean(axis=0))
         empty = np.concatenate([X, np.full((3, 5), np.nan)])
         with pytest.warns(TableWarning, match="3 rows"):
             model = Taxarbor(4, random_state=seed).fit(empty)

@@ -13,7 +13,7 @@ from tests.tree.conftest import bits
 
 MODELS = (
     Taxarbor(7, random_state=0),
-    Taxarbor(7, random_state=0),
+    HMMC(7, random_state=0),
     Taxarbor(6, random_state=0),
     HMMC(6, branching=3, random_state=0),
 )
@@ -27,11 +27,11 @@ def fitted(model, table):
 
 
 def counted(taxonomy, node, beside=False):
-    """Return the rows of a node, or of its siblings, without those that took no part."""
+    """Return the rows of a node, or of its siblings, with outliers."""
     rows = taxonomy.tree.rows(node)
-    if beside:
-        rows = np.setdiff1d(taxonomy.tree.rows(taxonomy.tree.parent(node)), rows)
-    return rows if taxonomy.tree.weights is None else rows[taxonomy.tree.weights[rows] > 0.0]
+    return (
+        np.setdiff1d(taxonomy.tree.rows(taxonomy.tree.parent(node)), rows) if beside else rows
+    )
 
 
 @pytest.fixture(scope="module")

@@ -207,8 +207,7 @@ def fit_greedily(
             routed = send(taxonomy, rows, n_threads=run.width)
         labels = routed.copy()
         labels[repeats.index] = grown.labels  # all repeats of a row are in one leaf
-        own = repeats.weigh_rows(weights, source.n_rows)
-        statistics = describe_rows(taxonomy.tree, columns, rows, labels, own)
+        statistics = describe_rows(taxonomy.tree, columns, rows, labels, weights)
         scorer = fit_noise_model(
             rows.data,
             labels,
@@ -218,7 +217,7 @@ def fit_greedily(
         )
         scores = scorer.score_rows(rows.data, None, labels, n_threads=run.width)
         taxonomy = replace(taxonomy, statistics=statistics)
-        taxonomy = regroup(taxonomy, labels, own)
+        taxonomy = regroup(taxonomy, labels, repeats.weigh_rows(weights, source.n_rows))
         fitted = estimator._copy_fitted(
             taxonomy,
             features.seen,

@@ -251,9 +251,8 @@ class Taxarbor(TaxonomyEstimator):
             repeats = Repeats.of(sample, features.empty, settings.stop.n_leaves)
             tree, kept = _find_tree(sample, features, repeats, settings, run)
             taxonomy = make_taxonomy(tree, features.columns, self, sample)
-            own = kept.weigh_rows(sample.weights, kept.n_rows)
             taxonomy, scorer = _describe(
-                taxonomy, features.rows, own, (repeats, kept), settings.noise
+                taxonomy, features.rows, sample.weights, (repeats, kept), settings.noise
             )
             is_whole = source.in_memory and len(sample.rows) == source.n_rows
             taxonomy, labels, scores = route_source(
@@ -408,7 +407,7 @@ def _describe(
             taxonomy = replace(taxonomy, noise_model=scorer.model)
         sizes = np.bincount(marked[marked >= 0], minlength=taxonomy.tree.n_leaves)
         if sizes.all():
-            statistics = describe_rows(taxonomy.tree, columns, rows, labels, weights)
+            statistics = describe_rows(taxonomy.tree, columns, rows, marked, weights)
             return replace(taxonomy, statistics=statistics), scorer
         taxonomy = resize(taxonomy, sizes)  # without leaves that are nothing but noise
         labels = place_rows(taxonomy.tree, rows.data).astype(np.intp)

@@ -100,7 +100,7 @@ def explain(
     assert table.rows is not None
     complete = add_what_is_missing(taxonomy, table)
     summary = ColumnSummary(complete, table)
-    check_same_rows(taxonomy, summary)
+    check_same_rows(taxonomy, summary, table)
     margins = measure_margins(complete.tree, table.rows)
     explanation = Explanation(
         taxonomy=complete,
@@ -154,11 +154,11 @@ def name_nodes(taxonomy: Taxonomy) -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary) -> None:
+def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary, table: FeatureTable) -> None:
     """Raise ValueError if the mean of a column is not that of the taxonomy's own rows.
 
     Those of a sample, on which large trees are grown, or of rows with weights, which a fit
-    rounds, may differ by some standard errors.
+    rounds, may differ by some standard errors. The taxonomy counts outliers, the summary not.
     """
     if taxonomy.means is None:
         return
@@ -170,6 +170,10 @@ def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary) -> None:
         max_shift = max(max_shift, MAX_STANDARD_ERRORS * error)
     fitted: Array = taxonomy.means[taxonomy.tree.root].astype(np.float64)
     allowed = max_shift * summary.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
+    excluded = np.flatnonzero((weights == 0.0) & (taxonomy.tree.labels >= 0))
+    if len(excluded):
+        sums = np.asarray(table.data[excluded].sum(axis=0)) - len(excluded) * center
+        allowed += np.abs(sums) / (weights.sum() / weights.max() + len(excluded))
     shifted = np.flatnonzero(np.abs(fitted - center) > allowed)
     if len(shifted):
         column = int(shifted[0])

@@ -85,22 +85,12 @@ COLUMNS_AT_ONCE = 64
 MAX_COLUMNS_CHECKED, MAX_ROWS_COMPARED = 1000, 2000
 """Columns up to which numbers are checked for codes and copies, and the rows compared."""
 
-MISSING_TEXTS = {
-    "?",
-    "-",
-    "--",
-    ".",
-    "..",
-    "na",
-    "NA",
-    "n/a",
-    "N/A",
-    "n.a.",
-    "nan",
-    "NaN",
-    "null",
-}
-"""Texts that are no odd values among numbers."""
+MISSING_TEXTS = frozenset(
+    "? - -- --- . .. x na n/a n.a. n.a nan nil null none missing unknown undefined "
+    "unspecified n.d. nd tbd".split()
+    + ["not available", "not reported", "not applicable", "no data"]
+)
+"""Texts, in small letters, that stand for a missing value in a column of numbers."""
 UNUSED_DATES = "dates, which date_features uses"
 
 Selection = frozenset[int] | None
@@ -167,11 +157,12 @@ def find_columns(
 ) -> tuple[Columns, Parsed]:
     """Return the columns of a table, with their scales, and its cells as numbers.
 
-    ``counts`` are how often each row counts; once if None. Columns that identify rows or never
-    vary are left out where columns have names. Raises InputError if no column can be used, or
-    one not in the way that was asked for.
+    ``counts`` are how often each row counts; once if None. Columns of frames that identify rows
+    or never vary are left out. Raises InputError if no column can be used, or one not in the
+    way that was asked for.
     """
     called = names or [f"x{at}" for at in range(table.shape[1])]
+    is_frame = isinstance(table, nw.DataFrame)
     used: list[FoundColumn] = []
     dropped: list[tuple[str, str]] = []
     results: Iterable[Sequence[FoundColumn] | str]
@@ -193,8 +184,8 @@ def find_columns(
             counts,
             table.shape[0] if counts is None else int(counts.sum()),
             origin or Origin(np.arange(table.shape[0]), table.shape[0]),
-            is_named=names is not None,
-            is_checked=names is not None and len(called) <= MAX_COLUMNS_CHECKED,
+            is_frame=is_frame,
+            is_checked=is_frame and len(called) <= MAX_COLUMNS_CHECKED,
             needs_variance=settings.scale is not None and settings.metric != "cosine",
             remarks=remarks,
         )
@@ -233,7 +224,7 @@ def find_columns(
         cells = [one.cells for one in used]
     elif dropped:
         cells = cells[:, columns.positions]
-    if names is not None and not issparse(cells) and len(used) <= MAX_COLUMNS_CHECKED:
+    if is_frame and len(used) <= MAX_COLUMNS_CHECKED:
         _note_copies(cells, columns, remarks)
     return _scale(used, columns, settings, remarks, is_sparse=issparse(table)), cells
 
@@ -324,7 +315,7 @@ class _ColumnReader:
     counts: IndexArray | None
     n_rows: int
     origin: Origin
-    is_named: bool
+    is_frame: bool
     is_checked: bool
     needs_variance: bool
     remarks: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
@@ -393,8 +384,10 @@ class _ColumnReader:
 
     def _read_dates_or_numbers(self, of: "_Values") -> Sequence[FoundColumn] | str | None:
         """Return what a column is whose texts spell dates or numbers, None if they do not."""
-        values, totals = [*of.texts], [*of.texts.values()]
-        dates = find_date_format(values, totals)
+        values = [*of.texts]
+        plain = [value for value in values if value.casefold() not in MISSING_TEXTS]
+        totals = [of.texts[value] for value in plain]
+        dates = find_date_format(plain, totals)
         if dates is not None and not self._uses_dates(of.position):
             return UNUSED_DATES
         if dates is not None:
@@ -404,12 +397,12 @@ class _ColumnReader:
         if of.position in (self.dates or ()):
             problem = f"names {of.name!r}, which holds {values[0]!r}, where a date is expected"
             raise InputError(problem, "date_features")
-        numbers = find_number_format(values, totals)
+        numbers = find_number_format(plain, totals)
         if numbers is None:
             return None
         odd = find_odd(values, numbers)
-        shown, is_gap = some([repr(one) for one in odd], 2), {*odd} <= MISSING_TEXTS
-        if not is_gap and len(values) <= MAX_VALUES_WITH_ODD:
+        shown, has_words = some([repr(one) for one in odd], 2), {*odd} & {*plain}
+        if has_words and len(values) <= MAX_VALUES_WITH_ODD:
             if find_order(values) is None:
                 self.remarks["read"].append((of.name, f"(categories, with {shown})"))
             return None
@@ -439,7 +432,7 @@ class _ColumnReader:
             row = int(np.isinf(cells).argmax())
             problem = f"column {name!r} of X holds infinity, first in row {row}"
             raise InputError(f"{problem}, counted from 0; replace it")
-        if self.is_named and (reading is None or reading.kind == "number"):
+        if self.is_frame and (reading is None or reading.kind == "number"):
             if values.min() == values.max():
                 return "always the same"
             rows = self.origin.rows
@@ -559,7 +552,7 @@ class _ColumnReader:
         missing = self._missing(n_known)
         if not n_known:
             return "empty"
-        is_gap = self.is_named and missing >= MAX_MISSING
+        is_gap = self.is_frame and missing >= MAX_MISSING
         return f"{format_number(100.0 * missing, 3)} % missing" if is_gap else None
 
     def _missing(self, n_known: int) -> float:

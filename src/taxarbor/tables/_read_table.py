@@ -112,10 +112,10 @@ def read_table(
     id_column, label_column : str, optional
         The columns with the names and the labels of the rows. In an h5ad file they are in
         ``obs``, in an npz file they are arrays.
-    format : {"csv", "tsv", "txt", "xlsx", "ods", "json", "jsonl", "feather", "arrow", "orc", \
-"parquet", "npy", "npz", "h5ad"}, optional
-        By default the extension of the file name, or csv for a stream. All but the last four
-        may be compressed: as gz, or as the only table in a zip archive.
+    format : str, optional
+        One of csv, tsv, txt, xlsx, ods, json, jsonl, feather, arrow, orc, parquet, npy, npz and
+        h5ad; by default the extension of the file name, or csv for a stream. All but the last
+        four may be compressed: as gz, or as the only table in a zip archive.
     sheet : str or int, optional
         The name of a sheet in xlsx or ods, or its position from 0; by default the first that
         is not empty.

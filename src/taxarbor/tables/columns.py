@@ -222,7 +222,7 @@ class Columns:
     >>> from taxarbor import Taxarbor, load_animals
     >>> columns = Taxarbor(4, random_state=0).fit(load_animals().X).taxonomy_.columns
     >>> len(columns), columns.feature_names[:2], columns[0].kind
-    (85, ('x0', 'x1'), 'boolean')
+    (85, ('x0', 'x1'), 'number')
     """
 
     n_columns_in: int
@@ -496,7 +496,7 @@ class Columns:
                 cells.append(self._read_cells(place, next(columns), unseen))
             else:
                 cells.append(self._fill_gap(place, table.shape[0]))
-        return cells
+        return cells if self.readings else np.column_stack(cells).astype(dtype)
 
     def _select_sparse(self, table: Any, positions: IndexArray, dtype: Any) -> Any:
         check_structure(table)

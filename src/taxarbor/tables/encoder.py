@@ -163,7 +163,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._fit(self._check(X, reset=True), sample_weight)
         return self
 
-    def _fit(self, table: Any, sample_weight: Any, origin: Origin | None = None) -> Any:
+    def _fit(
+        self,
+        table: Any,
+        sample_weight: Any,
+        origin: Origin | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Any:
         """Learn what each column of a checked table becomes; return its cells as numbers."""
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
@@ -173,7 +179,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 )
         weights = check_weights(sample_weight, table.shape[0])
         counts = None if weights is None else count_repeats(weights)
-        names = column_names(table)
+        names = column_names(table) if names is None else names
         settings = TableSettings(**self.get_params())
         self.columns_, cells = find_columns(table, names, settings, counts, origin)
         return cells
@@ -286,7 +292,7 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
             return replace(found, embedding=sample.embedding)
     if is_auto:
         encoder = TableEncoder(scale="auto" if has_units else None)
-    return _encode_table(clone(encoder), X, sample, is_auto)
+    return _encode_table(clone(encoder), X, sample, names, is_auto)
 
 
 def _take_numbers(
@@ -301,11 +307,20 @@ def _take_numbers(
     return Features(data, columns, FeatureRows(data), seen)
 
 
-def _encode_table(encoder: TableEncoder, X: Any, sample: Sample, is_auto: bool) -> Features:
+def _encode_table(
+    encoder: TableEncoder,
+    X: Any,
+    sample: Sample,
+    names: Sequence[str] | None,
+    is_auto: bool,
+) -> Features:
     table = encoder._check(X, reset=True)
+    n_rows, kept = table.shape[0], float_type(table)
+    if n_rows < 2:
+        raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
     origin = Origin(sample.rows, sample.n_rows, sample.embedding_column)
-    cells = encoder._fit(table, sample.weights, origin)
-    columns, n_rows, kept = encoder.columns_.equalize(), table.shape[0], float_type(table)
+    cells = encoder._fit(table, sample.weights, origin, names)
+    columns = encoder.columns_.equalize()
     data, missing, _ = columns.scale_cells(cells, n_rows, kept)
     rows = columns.join(cells, n_rows, np.float64 if columns.is_sparse else kept)
     empty = find_empty_rows(missing)
@@ -314,8 +329,6 @@ def _encode_table(encoder: TableEncoder, X: Any, sample: Sample, is_auto: bool) 
         verb = "is" if n_empty == 1 else "are"
         note = Note(f"{counted(n_empty, 'row')} without any value {verb} excluded from the fit")
         columns = replace(columns, notes=(*columns.notes, note))
-    if n_rows < 2:
-        raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
     check_range(data)
     if isinstance(cells, np.ndarray):
         columns = replace(columns, notes=(*_describe_matrix(cells), *columns.notes))

@@ -20,9 +20,8 @@ from taxarbor.tree.route_rows import sum_by_label
 class NodeStatistics:
     """Counts and sums of the rows of each node.
 
-    They are of the rows of the sample, as the rules send them, which count by their weights:
-    those that the fit excluded, as outliers, have none. Those of a node are the sums of those
-    of its leaves.
+    They are of the rows of the sample as they are routed, outliers included and noise not,
+    which count by their weights. Those of a node are the sums of those of its leaves.
 
     Attributes
     ----------
