@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -21,12 +22,14 @@ def write_atomically(
     draft = target.with_name(f".taxarbor-{secrets.token_hex(8)}.tmp")
     try:
         check_target(path)
-        with draft.open("xb") as file:
+        mode = target.stat().st_mode & 0o7777 if target.exists() else None
+        opener = partial(os.open, mode=0o666 if mode is None else mode & 0o600)
+        with open(draft, "xb", opener=opener) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            draft.chmod(target.stat().st_mode & 0o7777)
+        if mode is not None:
+            draft.chmod(mode)
         os.replace(draft, target)
     except BaseException as error:
         with suppress(OSError):

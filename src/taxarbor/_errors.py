@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 
+MAX_MESSAGE = 1000
+"""Characters of a message: names and cells of files may have any number."""
+
+
 class TaxarborError(Exception):
     """Base of the errors that only taxarbor raises."""
 
@@ -27,10 +31,9 @@ class InputError(TaxarborError, ValueError):
 
     def message(self, name: Callable[[str], str | None] | None = None) -> str:
         """Return the message; ``name`` returns the option of a parameter, None without one."""
-        if self.parameter is None:
-            return self.problem
-        called = None if name is None else name(self.parameter)
-        return f"{called or self.parameter} {self.problem}"
+        called = None if name is None or self.parameter is None else name(self.parameter)
+        called = called or self.parameter
+        return shorten(self.problem if called is None else f"{called} {self.problem}")
 
 
 class InputTypeError(InputError, TypeError):
@@ -77,6 +80,12 @@ def some(texts: Sequence[str], most: int) -> str:
     return f"{listing} and {n_more} more" if n_more > 0 else listing
 
 
+def shorten(message: str) -> str:
+    """Return a message in one line of printable characters, without the middle of a long one."""
+    text, half = printable(message), MAX_MESSAGE // 2
+    return text if len(text) <= MAX_MESSAGE else f"{text[:half]} ... {text[5 - half :]}"
+
+
 def printable(text: str) -> str:
     """Return the text on one line, without control characters or half characters."""
     if text.isprintable():  # as nearly all are
@@ -92,7 +101,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(shorten(message), category, stacklevel=level)
 
 
 def _is_ours(module: str) -> bool:

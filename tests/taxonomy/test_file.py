@@ -13,7 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from taxarbor._atomic_write import write_atomically
 from taxarbor._errors import FileFormatError
+from taxarbor.exchange import from_labels
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy.model_file import _write_archive, pack
 from taxarbor.taxonomy.noise import NoiseModel
@@ -129,9 +131,9 @@ META = [
     *({"version": version} for version in (0, 2, "1", None)),
     {"format": "other"},
     {"info": []},
-    {"info": [{"status": "odd"}] * 6},
-    {"info": [{}] * 6},
-    {"notes": [1] * 6},
+    {"info": {"0": {"status": "odd"}}},
+    {"info": {"0": {}}},
+    {"notes": {"0": 1}},
     {"columns": 7},
     {"temperature": "hot"},
 ]
@@ -174,10 +176,10 @@ def forged_arrays(t):
 
 def test_forged_contents_are_refused(with_means, path):
     good = pack(with_means)
-    meta = json.loads(str(good["meta"]))
+    meta = json.loads(good["meta"])
     changes = [*META, *({"columns": meta["columns"] | change} for change in COLUMNS)]
     texts = [*TEXTS, *(json.dumps(meta | change) for change in changes)]
-    cases = [{"meta": np.array(text)} for text in texts] + [{"meta": np.zeros(3)}]
+    cases = [{"meta": text} for text in texts]
     cases = [good | change for change in (*cases, *forged_arrays(with_means.tree))]
     cases.append(good | {"foreign": np.zeros(3)})
     for name in good:
@@ -255,6 +257,57 @@ def test_a_size_that_the_file_does_not_have_is_not_allocated(known, path):
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("filling", ['"{}"', "[{}0]"])
+def test_metadata_out_of_proportion_are_not_read(known, path, filling):
+    """A file of 200 kB may not take gigabytes."""
+    known.save(path)
+    n_bytes = 40_000_000
+    text = "a" * n_bytes if "0" not in filling else "[]," * (n_bytes // 3)
+    rewrite(path, "meta.json", f'{{"x": {filling.format(text)}}}')
+    assert path.stat().st_size < 200_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match="bytes"):
+            Taxonomy.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_tree_without_notes_is_small(path):
+    labels = np.arange(20_000)
+    from_labels(labels).save(path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.getinfo("meta.json").file_size < 10_000
+    assert Taxonomy.load(path).tree.n_leaves == len(labels)
+
+
+def test_a_lack_of_memory_is_no_damage(known, path, monkeypatch):
+    def fail(*args, **options):
+        raise MemoryError
+
+    known.save(path)
+    monkeypatch.setattr("numpy.lib.format.read_array", fail)
+    with pytest.raises(MemoryError):
+        Taxonomy.load(path)
+
+
+def test_a_draft_is_as_private_as_its_target(tmp_path):
+    target, modes = tmp_path / "target", []
+
+    def write(file):
+        (draft,) = (one for one in tmp_path.iterdir() if one != target)
+        modes.append(stat.S_IMODE(draft.stat().st_mode))
+        file.write(b"new")
+
+    for mode in (0o600, 0o640, 0o4755):
+        target.write_bytes(b"old")
+        target.chmod(mode)
+        write_atomically(target, write)
+        assert stat.S_IMODE(target.stat().st_mode) == mode
+    assert modes == [0o600, 0o600, 0o600]
 
 
 def test_a_scale_that_has_no_finite_inverse_is_refused():

@@ -4,11 +4,11 @@ The member ``meta.json`` has the format's name and version, the names of the arr
 is not an array: notes, infos, how columns are read, parameters. The arrays ``weights``,
 ``offsets``, ``targets`` and ``centers`` hold the rules of the ``rule_nodes``, one below the
 other: a rule ends where the targets start again. Optional parts are left out: a tree of counts
-has no ``order``, one without rules no ``weights``.
+has no ``order``, one without rules no ``weights``, nodes without a note or info none of these.
 
 ``numpy.savez_compressed`` would date the members: they are written here, so that the same
-taxonomy gives the same bytes. The sizes that a file states are compared with its own before any
-array is allocated, and a damaged file raises FileFormatError.
+taxonomy gives the same bytes. The sizes that a file states are compared with its own before
+anything is allocated, and a damaged file raises FileFormatError.
 """
 
 import json
@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._atomic_write import write_atomically
-from taxarbor._errors import FileFormatError, printable
+from taxarbor._errors import FileFormatError
 from taxarbor._types import SolveInfo, Status
 from taxarbor.tables.columns import ARRAYS, Columns
 from taxarbor.taxonomy.noise import NoiseModel
@@ -39,8 +39,9 @@ FORMAT, VERSION = "taxarbor", 1
 META = "meta.json"
 MAX_RATIO = 1032
 """Bytes that a byte of a deflated stream may stand for, at most."""
-MAX_MESSAGE = 300
-"""Characters that are quoted of what is wrong with a file."""
+MAX_META = (1 << 22, 64)
+"""Bytes of ``meta.json``, and for each byte it takes in the file: once parsed it takes 20 times
+as much memory."""
 _TREE = ("parents", "sizes", "score", "objective")
 _OPTIONAL_TREE = ("order", "noise", "totals")
 _STATISTICS = ("counts", "sums", "n_missing")
@@ -60,14 +61,16 @@ def load(path: str | os.PathLike[str], kind: "type[Taxonomy]") -> "Taxonomy":
     with open(path, "rb") as file:
         try:
             return kind(**unpack(_read_archive(file)))
+        except MemoryError:
+            raise
         except Exception as error:  # damaged bytes raise errors of all kinds
-            message = printable(str(error))[:MAX_MESSAGE]
+            message = str(error)
             if not isinstance(error, FileFormatError):
                 message = f"the file is damaged or incomplete ({message})"
             raise FileFormatError(f"cannot load {os.fspath(path)!r}: {message}") from error
 
 
-def pack(taxonomy: "Taxonomy") -> dict[str, NDArray[Any]]:
+def pack(taxonomy: "Taxonomy") -> dict[str, Any]:
     """Return the taxonomy as plain arrays, none of them of objects; ``meta`` is JSON."""
     tree, stability, noise_model = taxonomy.tree, taxonomy.stability, taxonomy.noise_model
     statistics, (columns, of_columns) = taxonomy.statistics, taxonomy.columns.pack()
@@ -90,22 +93,23 @@ def pack(taxonomy: "Taxonomy") -> dict[str, NDArray[Any]]:
         "format": FORMAT,
         "version": VERSION,
         "arrays": sorted(known),
-        "notes": tree.notes,
-        "info": [info and asdict(info) for info in tree.info],
+        "notes": {node: note for node, note in enumerate(tree.notes) if note},
+        "info": {node: asdict(info) for node, info in enumerate(tree.info) if info},
         "n_noise": tree.n_noise,
         "columns": columns,
         "n_refits": None if stability is None else stability.n_refits,
         "temperature": taxonomy.temperature,
         "made_by": taxonomy.made_by,
     }
-    return {"meta": np.array(json.dumps(meta))} | known
+    return {"meta": json.dumps(meta)} | known
 
 
-def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def unpack(arrays: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of Taxonomy that :func:`pack` packed, or raise an error."""
-    meta = _read_meta(arrays.get("meta"))
+    meta = _read_meta(arrays["meta"])
     if sorted(arrays.keys() - {"meta"}) != meta["arrays"]:
         raise FileFormatError(f"the arrays must be {meta['arrays']}, got {sorted(arrays)}")
+    nodes = [*map(str, range(len(arrays["parents"])))]
     parts: dict[str, Any] = {name: meta[name] for name in ("temperature", "made_by")}
     fields: dict[str, Any] = {name: arrays[name] for name in _TREE}
     fields |= {name: arrays[name] for name in _OPTIONAL_TREE if name in arrays}
@@ -114,8 +118,8 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
         rules=_unstack(arrays),
         weights=arrays.get("row_weights"),
         n_noise=meta["n_noise"],
-        info=tuple(map(_read_info, meta["info"])),
-        notes=meta["notes"],
+        info=tuple(_read_info(meta["info"].get(node)) for node in nodes),
+        notes=tuple(meta["notes"].get(node, "") for node in nodes),
     )
     of_columns = {name: arrays[f"columns_{name}"] for name in ARRAYS}
     parts["columns"] = Columns.unpack(meta["columns"], of_columns)
@@ -134,11 +138,9 @@ def unpack(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     return parts
 
 
-def _read_meta(text: NDArray[Any] | None) -> dict[str, Any]:
+def _read_meta(text: str) -> dict[str, Any]:
     """Return the text as JSON, if it is of the version that is read here."""
-    if text is None or text.dtype.kind != "U":
-        raise FileFormatError("this is not a taxarbor file")
-    meta = json.loads(str(text))
+    meta = json.loads(text)
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise FileFormatError("this is not a taxarbor file")
     if (version := meta.get("version")) != VERSION:
@@ -174,7 +176,7 @@ def _unstack(arrays: dict[str, NDArray[Any]]) -> tuple[LinearRule | None, ...]:
     return tuple(rules)
 
 
-def _write_archive(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
+def _write_archive(file: IO[bytes], arrays: dict[str, Any]) -> None:
     """Write what ``numpy.savez_compressed`` would, with a fixed date: same tree, same bytes."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
@@ -182,30 +184,31 @@ def _write_archive(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
             entry.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(entry, "w", force_zip64=True) as member:
                 if name == "meta":
-                    member.write(str(array).encode("ascii"))  # json escapes all else
+                    member.write(array.encode("ascii"))  # json escapes all else
                 else:
                     npy.write_array(member, array, version=(1, 0), allow_pickle=False)
 
 
-def _read_archive(file: IO[bytes]) -> dict[str, NDArray[Any]]:
-    """Return the arrays; the sizes that are stated must fit into the bytes of the file."""
+def _read_archive(file: IO[bytes]) -> dict[str, Any]:
+    """Return the arrays and ``meta``; the sizes that are stated must fit into the file."""
     if file.read(4) != b"PK\x03\x04":
         raise FileFormatError("this is not a taxarbor file")
     n_bytes = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
-        entries = archive.infolist()
-        n_stated = sum(entry.compress_size for entry in entries)
-        if n_stated > n_bytes or any(
-            entry.file_size > MAX_RATIO * entry.compress_size for entry in entries
+        entries = {entry.filename: entry for entry in archive.infolist()}
+        if META not in entries:
+            raise FileFormatError("this is not a taxarbor file")
+        if sum(entry.compress_size for entry in entries.values()) > n_bytes or any(
+            entry.file_size > MAX_RATIO * entry.compress_size for entry in entries.values()
         ):
             raise FileFormatError("the arrays take more bytes than the file has")
-        members = {
-            entry.filename.removesuffix(".npy"): _read_array(archive, entry)
-            for entry in entries
-            if entry.filename != META
-        }
-        text = archive.read(META).decode("ascii")
-        return members | {"meta": np.array(text)}
+        meta = entries.pop(META)
+        if meta.file_size > MAX_META[0] + MAX_META[1] * meta.compress_size:
+            raise FileFormatError(f"{META} has {meta.file_size:,} bytes, which are too many")
+        members: dict[str, Any] = {"meta": archive.read(meta).decode("ascii")}
+        for name, entry in entries.items():
+            members[name.removesuffix(".npy")] = _read_array(archive, entry)
+        return members
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
