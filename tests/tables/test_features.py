@@ -152,7 +152,7 @@ def test_damaged_columns_are_refused(rng):
         spot[rng.choice(list(spot))] = values[rng.integers(len(values))]
         try:
             loaded = Columns.unpack(meta, arrays)
-        except (AttributeError, LookupError, TypeError, ValueError):
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             n_refused += 1
             continue
         with suppress(InputError):

@@ -45,7 +45,12 @@ from taxarbor.tables._column_checks import (
 )
 from taxarbor.tables._ordered import find_order
 from taxarbor.tables._scales import check_cosine, find_reason_to_scale, scale_columns
-from taxarbor.tables._spelled_dates import find_date_format, find_date_parts, parse_dates
+from taxarbor.tables._spelled_dates import (
+    find_date_format,
+    find_date_parts,
+    parse_dates,
+    split_date,
+)
 from taxarbor.tables._spelled_numbers import find_number_format, find_odd
 from taxarbor.tables.columns import (
     WEEKDAYS,
@@ -85,11 +90,11 @@ COLUMNS_AT_ONCE = 64
 MAX_COLUMNS_CHECKED, MAX_ROWS_COMPARED = 1000, 2000
 """Columns up to which numbers are checked for codes and copies, and the rows compared."""
 
-MISSING_TEXTS = frozenset(
-    "? - -- --- . .. x na n/a n.a. n.a nan nil null none missing unknown undefined "
-    "unspecified n.d. nd tbd".split()
-    + ["not available", "not reported", "not applicable", "no data"]
-)
+MISSING_TEXTS = {
+    "?", "-", "--", "---", ".", "..", "x", "na", "n/a", "n.a.", "n.a", "nan", "nil", "null",
+    "none", "missing", "unknown", "undefined", "unspecified", "n.d.", "nd", "tbd", "no data",
+    "not available", "not reported", "not applicable",
+}  # fmt: skip
 """Texts, in small letters, that stand for a missing value in a column of numbers."""
 UNUSED_DATES = "dates, which date_features uses"
 
@@ -470,21 +475,21 @@ class _ColumnReader:
         parts, found = find_date_parts(times, ones), []
         format = () if dates is None else tuple(dates)
         for part in parts:
-            reading = Reading(part, format=format)
             if part == "weekday":
-                days = (times[is_known].astype("datetime64[D]").astype(np.int64) + 3) % 7
+                days = split_date(times[is_known], part).astype(np.intp)
                 totals = np.bincount(days, ones[is_known], minlength=7)
                 present = np.flatnonzero(totals)
-                reading = replace(reading, categories=tuple(WEEKDAYS[at] for at in present))
+                reading = Reading(part, tuple(WEEKDAYS[at] for at in present), format=format)
                 cells = encode_times(reading, times)
                 found.append(self._describe_shares(position, reading, cells, totals[present]))
-            else:
-                result = self._describe_numbers(
-                    position, name, encode_times(reading, times), reading
-                )
-                if isinstance(result, str):
-                    return result
-                found += result
+                continue
+            reading = Reading(part, format=format)
+            result = self._describe_numbers(
+                position, name, encode_times(reading, times), reading
+            )
+            if isinstance(result, str):
+                return result
+            found += result
         if not parts:
             return "always the same date"
         self.remarks["read"].append((name, f"({', '.join(parts)})"))

@@ -81,4 +81,4 @@ def _scale_column(
     elif len(fill) == 2:
         yield fill[-1], float(np.sqrt(fill[-1] * (1.0 - fill[-1]))) or 1.0
     else:
-        yield 0.0 if is_from_sparse else fill[0], found.std or 1.0
+        yield 0.0 if is_from_sparse or becomes_sparse else fill[0], found.std or 1.0

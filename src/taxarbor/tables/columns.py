@@ -11,14 +11,15 @@ are then brought back to the units of the table.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, cast, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.preprocessing import normalize
 
 from taxarbor._errors import InputError, some
 from taxarbor._frames import (
@@ -88,6 +89,19 @@ class Reading:
     categories: tuple[str, ...] = ()
     rare: tuple[str, ...] = ()
     format: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        has_values = self.is_nominal or self.kind in ("ordered", "text")
+        is_right = self.kind in KINDS and bool(self.categories) == has_values
+        is_right = is_right and len({*self.categories}) == len(self.categories)
+        if self.kind == "weekday":
+            is_right = is_right and {*self.categories} <= {*WEEKDAYS}
+        if self.kind == "number":
+            is_right = is_right and NumberFormat(*self.format).decimal in (".", ",")
+        elif self.format:
+            is_right = is_right and DateFormat(*self.format).order in (*DATES, TIME_OF_DAY)
+        if not is_right:
+            raise ValueError(f"{self} is not how a column is read")
 
     @property
     def n_features(self) -> int:
@@ -245,6 +259,8 @@ class Columns:
         positions = np.array(self.positions, dtype=np.intp)
         counts = np.ones(len(positions), dtype=np.intp)
         for place, reading in self.readings.items():
+            if not 0 <= place < len(counts):
+                raise ValueError(f"a reading is of none of {len(counts)} columns")
             counts[place] = reading.n_features
         owner = np.repeat(np.arange(len(counts)), counts)
         kinds: dict[str, tuple[Any, float, int]] = {
@@ -416,15 +432,22 @@ class Columns:
         if match is None:
             match = self.match(column_names(table), table.shape[1])
         unseen: Counter[tuple[str, str]] = Counter()
-        cells = self._parse(table, match, dtype, unseen)
-        rows = FeatureRows(cells, None) if isinstance(cells, list) else FeatureRows(cells)
-        if isinstance(cells, list):
-            rows = self._join(cells, table.shape[0], dtype, scaled=False)
-        if self.unit_length:
-            data = self.impute(rows)
-            to_unit_length(data.data)
-            rows = data
+        cells = self._parse(table, match.positions, np.dtype(dtype), unseen)
+        if isinstance(cells, list) or self.unit_length:
+            rows = self.join(cells, table.shape[0], dtype)
+        else:
+            rows = FeatureRows(cells)
         return rows._replace(unseen=unseen)
+
+    def encode(self, X: Any, match: Match | None = None) -> FeatureRows:
+        """Return the rows of a table as a fit sees them: imputed, and scaled."""
+        table = as_table(X)
+        rows = self.impute(self.read(table, self.dtype_of(table), match))
+        return rows._replace(data=self.scale_rows(rows.data))
+
+    def dtype_of(self, table: Any) -> type[np.floating[Any]]:
+        """Return the type of the features of a table: many sparse ones need all digits."""
+        return np.float64 if self.is_sparse else float_type(table)
 
     def impute(self, rows: FeatureRows) -> FeatureRows:
         """Return rows without NaN, and where values were missing; the given stay as they are.
@@ -437,65 +460,75 @@ class Columns:
         filled = impute(rows.data.copy(), self.fills)
         return filled._replace(unseen=rows.unseen)
 
-    def encode(self, X: Any, match: Match | None = None) -> FeatureRows:
-        """Return the rows of a table as a fit sees them: imputed, and scaled."""
-        table = as_table(X)
-        if match is None:
-            match = self.match(column_names(table), table.shape[1])
-        kept = float_type(table)
-        cells = self._parse(table, match, kept, Counter())
-        return self.scale_cells(cells, table.shape[0], kept)
-
-    def scale_cells(self, cells: Parsed, n_rows: int, dtype: Any) -> FeatureRows:
-        """Return parsed cells as a fit sees them: imputed, and scaled."""
-        # Scaled features of many columns lose nothing in half of the memory.
-        dtype = np.float32 if self.is_sparse else dtype
-        if isinstance(cells, list) and not self.unit_length:
-            return self._join(cells, n_rows, dtype, scaled=True)
-        if isinstance(cells, list):
-            rows = self._join(cells, n_rows, dtype, scaled=False)
-        elif isinstance(cells, np.ndarray):
-            rows = impute(np.array(cells, dtype=dtype, order="C"), self.fills)
-        else:
-            rows = impute(cells.astype(dtype), self.fills)
-        if self.unit_length:
-            to_unit_length(rows.data)
-        if self.is_scaled:
-            self._scale(rows.data)
-        return rows
+    def scale_rows(self, data: Any) -> Any:
+        """Return features as a fit sees them. Only stored entries of sparse ones are scaled."""
+        if not self.is_scaled:
+            return data
+        if not isinstance(data, np.ndarray):
+            dtype = np.float32 if self.is_sparse else data.dtype  # which is precise enough
+            matrix: Any = data.astype(dtype)
+            matrix.data /= self.scale[matrix.indices].astype(dtype)
+            return matrix
+        scaled = data - self.shift.astype(data.dtype)
+        scaled /= self.scale.astype(data.dtype)
+        return scaled
 
     def join(self, cells: Parsed, n_rows: int, dtype: Any) -> FeatureRows:
         """Return parsed cells as features in the user's units, imputed."""
         if isinstance(cells, list):
-            rows = self._join(cells, n_rows, dtype, scaled=False)
+            rows = self._join_columns(cells, n_rows, dtype)
         else:
             data = _as_float(cells, np.dtype(dtype))
             data = data if sparse.issparse(data) else np.ascontiguousarray(data)
             rows = self.impute(FeatureRows(data))
-        if self.unit_length:
-            to_unit_length(rows.data)
-        return rows
+        return rows._replace(data=normalize(rows.data)) if self.unit_length else rows
+
+    def _join_columns(self, cells: Sequence[Any], n_rows: int, dtype: Any) -> FeatureRows:
+        missing = np.zeros((n_rows, len(self)), dtype=bool, order="F")
+        data = np.empty((n_rows, 0 if self.is_sparse else self.n_features), dtype)
+        blocks: list[Any] = []
+        begins = np.searchsorted(self.owner, np.arange(len(self) + 1)).tolist()
+        for place, values in enumerate(cells):
+            features = slice(begins[place], begins[place + 1])
+            fills = self.fills[features]
+            block: Any = values
+            if not sparse.issparse(values) and len(fills) == 1:
+                missing[:, place] = np.isnan(values)
+                known = np.where(missing[:, place], values.dtype.type(fills[0]), values)
+                block = known[:, None]
+            elif not sparse.issparse(values):
+                missing[:, place] = values < 0
+                lines = np.vstack([np.eye(len(fills)), fills])
+                block = (sparse.csr_array(lines) if self.is_sparse else lines)[values]
+            if self.is_sparse:
+                blocks.append(sparse.csr_array(block, dtype=dtype))
+            else:
+                data[:, features] = block if isinstance(block, np.ndarray) else block.toarray()
+        joined = sparse.hstack(blocks, "csr") if self.is_sparse else data
+        return FeatureRows(joined, missing if missing.any() else None)
 
     def _parse(
-        self, table: Any, match: Match, dtype: Any, unseen: Counter[tuple[str, str]]
+        self,
+        table: Any,
+        positions: IndexArray,
+        dtype: np.dtype[np.floating[Any]],
+        unseen: Counter[tuple[str, str]],
     ) -> Parsed:
         """Return the cells as a matrix of floats if all are plain numbers, else by column."""
-        positions = match.positions
         if sparse.issparse(table):
             return self._select_sparse(table, positions, dtype)
         if not self.readings:
             matrix = _select_matrix(table, positions, self._gap)
             if matrix is not None:
-                data = mark_missing(_as_float(matrix, np.dtype(dtype)), self.missing_values)
+                data = mark_missing(_as_float(matrix, dtype), self.missing_values)
                 return np.ascontiguousarray(data)
-        present = positions[positions >= 0]
-        columns = iterate_columns(table, present)
-        cells: list[Any] = []
-        for place, position in enumerate(positions.tolist()):
-            if position >= 0:
-                cells.append(self._read_cells(place, next(columns), unseen))
-            else:
-                cells.append(self._fill_gap(place, table.shape[0]))
+        columns = iterate_columns(table, positions[positions >= 0])
+        cells = [
+            self._read_cells(place, next(columns), unseen)
+            if position >= 0
+            else self._fill_gap(place, table.shape[0])
+            for place, position in enumerate(positions.tolist())
+        ]
         return cells if self.readings else np.column_stack(cells).astype(dtype)
 
     def _select_sparse(self, table: Any, positions: IndexArray, dtype: Any) -> Any:
@@ -504,51 +537,17 @@ class Columns:
             raise InputError("X is a sparse matrix, and the table had categories: give a frame")
         matrix = table.tocsr()
         check_structure(matrix)  # what other formats were made into
-        data = _as_float(matrix, np.dtype(dtype))
+        data = _as_float(matrix, dtype)
         if not data.has_canonical_format:
             data = data.copy() if data is table else data  # the user's stays as it is
             data.sum_duplicates()
-        if np.array_equal(positions, np.arange(data.shape[1])):
+        n_rows, width = data.shape
+        if np.array_equal(positions, np.arange(width)):
             return data
-        if (positions >= 0).all():
-            return data[:, positions]
-        n_rows, absent = data.shape[0], positions < 0
-        parts = [data[:, positions[~absent]], np.full((n_rows, int(absent.sum())), self._gap)]
-        order = np.argsort(np.concatenate([np.flatnonzero(~absent), np.flatnonzero(absent)]))
-        return sparse.hstack(parts, "csr", dtype=data.dtype)[:, order]
-
-    def _join(
-        self, cells: Sequence[Any], n_rows: int, dtype: Any, *, scaled: bool
-    ) -> FeatureRows:
-        """Build features column by column; scaled in double, before digits are lost."""
-        missing = np.zeros((n_rows, len(self)), dtype=bool, order="F")
-        data = np.empty((n_rows, 0 if self.is_sparse else self.n_features), dtype)
-        blocks: list[Any] = []
-        begins = np.searchsorted(self.owner, np.arange(len(self) + 1)).tolist()
-        for place, values in enumerate(cells):
-            features = slice(begins[place], begins[place + 1])
-            fills, shift, scale = (a[features] for a in (self.fills, self.shift, self.scale))
-            if not scaled:
-                shift, scale = np.zeros(len(fills)), np.ones(len(fills))
-            block: Any
-            if sparse.issparse(values):
-                block = cast("Any", values).multiply(1.0 / scale[None]).tocsr()
-                block = block if self.is_sparse else block.toarray()
-            elif features.stop - features.start == 1:
-                missing[:, place] = np.isnan(values)
-                known = np.where(missing[:, place], values.dtype.type(fills[0]), values)
-                block = (known[:, None] - shift) / scale
-            else:
-                codes = values.astype(np.intp)
-                missing[:, place] = codes < 0
-                lines = (np.vstack([np.eye(len(fills)), fills]) - shift) / scale
-                block = (sparse.csr_array(lines) if self.is_sparse else lines)[codes]
-            if self.is_sparse:
-                blocks.append(sparse.csr_array(block, dtype=dtype))
-            else:
-                data[:, features] = block
-        joined = sparse.hstack(blocks, "csr") if self.is_sparse else data
-        return FeatureRows(joined, missing if missing.any() else None)
+        if (positions < 0).any():
+            gap = sparse.csr_array(np.full((n_rows, 1), self._gap, dtype))
+            data = sparse.hstack([data, gap], "csr")
+        return data[:, np.where(positions < 0, width, positions)]
 
     def _read_cells(self, place: int, cells: Cells, unseen: Counter[tuple[str, str]]) -> Any:
         """Return the cells of a column, as in :data:`Parsed`."""
@@ -574,33 +573,22 @@ class Columns:
         is_coded = reading is not None and reading.n_features > 1
         return np.full(n_rows, -1 if is_coded else self._gap)
 
-    def _scale(self, data: Any) -> None:
-        """Subtract and divide, in place; only the stored entries of a sparse matrix."""
-        shift, scale = self.shift.astype(data.dtype), self.scale.astype(data.dtype)
-        if not sparse.issparse(data):
-            data -= shift
-            data /= scale
-            return
-        matrix: Any = data
-        matrix.data -= shift[matrix.indices]
-        matrix.data /= scale[matrix.indices]
-
     # Files
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return all of it as values for JSON and as arrays."""
-        values: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
-        values["readings"] = {str(at): asdict(one) for at, one in self.readings.items()}
-        return values, {name: getattr(self, name) for name in ARRAYS}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        arrays = {name: values.pop(name) for name in ARRAYS}
+        readings = {str(place): asdict(one) for place, one in self.readings.items()}
+        return values | {"readings": readings}, arrays
 
     @classmethod
     def unpack(cls, values: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Columns":
         """Return the columns that :meth:`pack` took apart, or raise ValueError."""
-        n_columns = len(arrays["positions"])
-        readings = {int(at): _make_reading(one) for at, one in values["readings"].items()}
-        if any(not 0 <= place < n_columns for place in readings):
-            raise ValueError(f"a reading is of none of {n_columns} columns")
-        names = values["names"]
+        names, readings = values["names"], {}
+        for place, one in values["readings"].items():
+            categories, rare = (tuple(map(str, one[name])) for name in ("categories", "rare"))
+            readings[int(place)] = Reading(one["kind"], categories, rare, tuple(one["format"]))
         return cls(
             int(values["n_columns_in"]),
             names=None if names is None else tuple(map(str, names)),
@@ -615,51 +603,23 @@ class Columns:
 
 
 ARRAYS = ("positions", "fills", "missing", "is_boolean", "shift", "scale")
-_PLAIN = (
-    *("n_columns_in", "names", "unit_length", "imputes", "missing_values", "dropped", "notes"),
-)
-
-
-def _make_reading(values: dict[str, Any]) -> Reading:
-    """Return a reading from values of JSON, or raise ValueError."""
-    categories, rare = (tuple(map(str, values[name])) for name in ("categories", "rare"))
-    reading = Reading(str(values["kind"]), categories, rare, tuple(values["format"]))
-    has_values = reading.is_nominal or reading.kind in ("ordered", "text")
-    is_right = (
-        reading.kind in KINDS
-        and bool(categories) == has_values
-        and len({*categories}) == len(categories)
-        and all(day in WEEKDAYS for day in categories if reading.kind == "weekday")
-    )
-    if reading.kind == "number":
-        is_right = is_right and NumberFormat(*reading.format).decimal in (".", ",")
-    elif reading.format:
-        is_right = is_right and DateFormat(*reading.format).order in (*DATES, TIME_OF_DAY)
-    if not is_right:
-        raise ValueError(f"{reading} is not how a column is read")
-    return reading
 
 
 def _select_matrix(table: Any, positions: IndexArray, gap: float) -> NDArray[Any] | None:
     """Return columns of a table as a matrix; None unless all are plain numbers."""
-    is_frame, has_gaps = isinstance(table, nw.DataFrame), bool((positions < 0).any())
-    is_whole = np.array_equal(positions, np.arange(table.shape[1]))
-    if is_frame and not is_whole:
-        columns = table.columns
-        names = [columns[position] for position in positions.tolist() if position >= 0]
-        if len({*names}) < len(names):
+    is_there = positions >= 0
+    if isinstance(table, nw.DataFrame):
+        chosen = [table.columns[position] for position in positions[is_there].tolist()]
+        if len({*chosen}) < len(chosen):
             return None
-        table = table.select(names)
+        table = table if chosen == table.columns else table.select(chosen)
+    elif is_plain(table) and not np.array_equal(positions, np.arange(table.shape[1])):
+        table = table[:, positions[is_there]]
     matrix = as_matrix(table)
-    if not is_plain(matrix):
-        return None
-    if not is_frame and not is_whole:
-        matrix = matrix[:, positions[positions >= 0]]
-    if not has_gaps:
-        found: NDArray[Any] = matrix
-        return found
+    if not is_plain(matrix) or is_there.all():
+        return matrix if is_plain(matrix) else None
     whole = np.full((matrix.shape[0], len(positions)), gap, np.result_type(matrix, "f4"))
-    whole[:, positions >= 0] = matrix
+    whole[:, is_there] = matrix
     return whole
 
 
@@ -815,19 +775,3 @@ def impute(data: Any, fills: Array) -> FeatureRows:
 def _refuse_infinity(values: Array) -> None:
     if np.isinf(values).any():
         raise InputError("X holds infinity, or a value too large for its type")
-
-
-def to_unit_length(data: Any) -> None:
-    """Divide each row by its length, in place; rows of zeros stay."""
-    if sparse.issparse(data):
-        matrix: Any = data
-        counts = np.diff(matrix.indptr)
-        squares = np.square(matrix.data, dtype=np.float64)
-        owners = np.repeat(np.arange(len(counts)), counts)
-        lengths = np.sqrt(np.bincount(owners, squares, minlength=len(counts)))
-        lengths[lengths == 0.0] = 1.0
-        matrix.data /= lengths[owners].astype(matrix.dtype)
-        return
-    lengths = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
-    lengths[lengths == 0.0] = 1.0
-    data /= lengths[:, None].astype(data.dtype)

@@ -5,13 +5,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, cast, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import TruncatedSVD
+from sklearn.preprocessing import normalize
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +27,6 @@ from taxarbor._frames import (
     as_frame,
     as_table,
     column_names,
-    float_type,
     is_frame,
     is_plain,
     wrap_frame,
@@ -51,7 +51,6 @@ from taxarbor.tables.columns import (
     FeatureRows,
     find_booleans,
     find_empty_rows,
-    to_unit_length,
 )
 from taxarbor.tables.notes import MAX_NOTES, Note
 
@@ -315,15 +314,14 @@ def _encode_table(
     is_auto: bool,
 ) -> Features:
     table = encoder._check(X, reset=True)
-    n_rows, kept = table.shape[0], float_type(table)
-    if n_rows < 2:
+    if (n_rows := table.shape[0]) < 2:
         raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
     origin = Origin(sample.rows, sample.n_rows, sample.embedding_column)
     cells = encoder._fit(table, sample.weights, origin, names)
     columns = encoder.columns_.equalize()
-    data, missing, _ = columns.scale_cells(cells, n_rows, kept)
-    rows = columns.join(cells, n_rows, np.float64 if columns.is_sparse else kept)
-    empty = find_empty_rows(missing)
+    rows = columns.join(cells, n_rows, columns.dtype_of(table))
+    data = columns.scale_rows(rows.data)
+    empty = find_empty_rows(rows.missing)
     if empty is not None:
         n_empty = int(empty.sum())
         verb = "is" if n_empty == 1 else "are"
@@ -363,14 +361,12 @@ def embed_texts(columns: Columns, data: Any) -> Array | None:
     places = [place for place, one in columns.readings.items() if one.kind == "text"]
     if not places:
         return None
-    words = csr_array(data[:, np.isin(columns.owner, places)], dtype=np.float64)
-    to_unit_length(words)
+    words = normalize(data[:, np.isin(columns.owner, places)].astype(np.float64))
     size = min(MAX_LATENT, *(length - 1 for length in words.shape))
     if size < 1:
         return None
-    vectors = TruncatedSVD(size, random_state=0).fit_transform(words)
-    to_unit_length(vectors)
-    return cast("Array", vectors)
+    vectors: Array = normalize(TruncatedSVD(size, random_state=0).fit_transform(words))
+    return vectors
 
 
 def _find_owner(columns: Columns) -> IndexArray | None:
