@@ -21,13 +21,12 @@ from taxarbor._types import IndexArray
 from taxarbor.clusters import (
     _coordinates,
     _find,
-    _gap_splitter,
     count_coordinates,
     find_clusters,
     find_coordinates,
     leaves,
 )
-from taxarbor.clusters._gap_splitter import GapSplitter, Plane
+from taxarbor.clusters._find import GapPlane, GapSplitter
 from taxarbor.clusters.leaves import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 from taxarbor.rows import as_rows
@@ -43,13 +42,13 @@ CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "power": (leaves, "POWER"),
     "rounds": (leaves, "ROUNDS"),
     "shrinkage": (leaves, "SHRINKAGE"),
-    "ridge": (_gap_splitter, "RIDGE"),
-    "starts": (_gap_splitter, "STARTS"),
+    "ridge": (_find, "RIDGE"),
+    "starts": (_find, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
 }
 """The constant behind each setting."""
 
-STARTS = frozenset(_gap_splitter.STARTS)
+STARTS = frozenset(_find.STARTS)
 
 
 def default_of(setting: str) -> Any:
@@ -148,7 +147,7 @@ class RankedSplitter:
     splitter: GapSplitter = field(default_factory=GapSplitter)
     min_size: int = 1
 
-    def find(self, sample: Any, n_rows: int, seed: int) -> Plane | Refusal:
+    def find(self, sample: Any, n_rows: int, seed: int) -> GapPlane | Refusal:
         """Return the same plane with another gap."""
         plane = self.splitter.find(sample, n_rows, seed)
         if isinstance(plane, Refusal) or self.grow_by == "gap":

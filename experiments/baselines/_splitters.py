@@ -22,7 +22,7 @@ from taxarbor.optim import Labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.split import Refusal, Split, SplitTask
 from taxarbor.split._alternate import far_rows
-from taxarbor.split._splitter import keep_together, refuse_size
+from taxarbor.split.splitter import keep_together, refuse_size
 from taxarbor.tree import LinearRule
 
 Criterion = Literal["scatter", "compact"]

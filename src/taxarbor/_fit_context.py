@@ -28,13 +28,10 @@ class GrowthEvent:
     ----------
     n_leaves, max_leaves : int
         Number of leaves so far, and the largest allowed (0 if there is no limit).
-    n_tried : int
-        Number of leaves for which a split was sought so far.
     """
 
     n_leaves: int
     max_leaves: int
-    n_tried: int
 
 
 Observer = Callable[[GrowthEvent], None]

@@ -144,18 +144,16 @@ def grow_tree(
     tree, merger = TreeBuilder(n_rows), BranchMerger(max_children)
     candidates: list[tuple[float, int, Split]] = []
     new: Sequence[int] = (0,)
-    n_tried = 0
 
     def is_final(node: int) -> bool:
         return stop.is_final(tree.size(node), merger.level(node))
 
     def notify() -> None:
-        run.observer(GrowthEvent(tree.n_leaves, stop.n_leaves or 0, n_tried))
+        run.observer(GrowthEvent(tree.n_leaves, stop.n_leaves or 0))
 
     while not stop.is_full(tree.n_leaves, branching):
         tried = [node for node in new if not is_final(node)]
         for node, split in zip(tried, run.each(partial(divide, tree), tried), strict=True):
-            n_tried += 1
             if isinstance(split, Refusal):
                 tree.refuse(node, split.reason)
             else:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor.clusters import count_coordinates, draw_rows, find_coordinates
+from taxarbor.clusters import count_coordinates, draw_positions, find_coordinates
 from taxarbor.clusters._coordinates import (
     DIRECTION_ROWS,
     LIFT,
@@ -122,8 +122,8 @@ def test_wide_rows_may_be_few_or_equal():
 
 def test_rows_are_drawn_by_hash():
     for n, size in ((1, 1), (50, 7), (50, 50), (50, 99), (30_000, 1000)):
-        drawn = draw_rows(n, size, 5)
+        drawn = draw_positions(n, size, 5)
         assert len(set(drawn.tolist())) == len(drawn) == min(n, size)
-        np.testing.assert_array_equal(drawn, draw_rows(n, n, 5)[:size])  # by hash
-    assert draw_rows(50, 7, 5).tolist() != draw_rows(50, 7, 6).tolist()
+        np.testing.assert_array_equal(drawn, draw_positions(n, n, 5)[:size])  # by hash
+    assert draw_positions(50, 7, 5).tolist() != draw_positions(50, 7, 6).tolist()
     assert np.mean(drawn) == pytest.approx(15_000, rel=0.1)

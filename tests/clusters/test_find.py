@@ -7,8 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from taxarbor._fit_context import Run
 from taxarbor.clusters import find_clusters, find_coordinates
-from taxarbor.clusters._find import grow_leaves
-from taxarbor.clusters._gap_splitter import PLANE_ROWS, GapSplitter
+from taxarbor.clusters._find import PLANE_ROWS, GapSplitter, grow_leaves
 from taxarbor.clusters.leaves import Leaves, fit_leaves
 from taxarbor.grow import StoppingRule
 
@@ -101,7 +100,7 @@ def test_what_the_sample_does_not_have():
         _, labels = grow(X, 2, run=Run(seed))
         assert np.flatnonzero(labels == labels[5]).tolist() == [5, 99, 4000]
         tree, _ = grow(X, 2, GapSplitter((0.0, 2.0), min_size=50), Run(seed))
-        assert "duplicates" in tree.note(0)
+        assert "duplicates" in tree.freeze(with_rows=False).notes[0]
     for seed in range(15):
         rng = np.random.default_rng(seed)
         X = np.tile(rng.standard_normal(3), (PLANE_ROWS * rng.integers(1, 3), 1))

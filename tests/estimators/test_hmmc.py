@@ -147,8 +147,8 @@ def test_more_starts_are_never_worse(data):
 
 
 def test_splits_that_do_not_converge(data, monkeypatch):
-    few_rounds = partial(max_margin_splitter.Problem, max_rounds=1)
-    monkeypatch.setattr(max_margin_splitter, "Problem", few_rounds)
+    few_rounds = partial(max_margin_splitter.NodeProblem, max_rounds=1)
+    monkeypatch.setattr(max_margin_splitter, "NodeProblem", few_rounds)
     with pytest.warns(ConvergenceWarning, match=r"of 7 splits .* tol") as record:
         fit(data["cloud"], tol=1e-9, **NODE)
     assert record[0].filename == __file__

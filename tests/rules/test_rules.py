@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from taxarbor import Taxarbor, Taxonomy, make_planted_tree
 from taxarbor._fit_context import Run
 from taxarbor.clusters import Clusters, find_clusters, find_coordinates
-from taxarbor.clusters._gap_splitter import GapSplitter
+from taxarbor.clusters._find import GapSplitter
 from taxarbor.clusters.leaves import link_leaves
 from taxarbor.exchange import to_json
 from taxarbor.grow import StoppingRule

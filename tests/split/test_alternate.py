@@ -10,7 +10,7 @@ from taxarbor._types import Status
 from taxarbor.optim import HingeLoss, assign_two, first_point, minimise, size_bounds
 from taxarbor.rows import SplitProblem, as_rows
 from taxarbor.split import Regularizer
-from taxarbor.split._alternate import Problem, find_start
+from taxarbor.split._alternate import NodeProblem, find_start
 from taxarbor.split.max_margin_splitter import KINDS
 
 BALANCE = (0.6, 1.4)
@@ -26,7 +26,7 @@ def problem_of(rows, kind, K, *, tol=1e-10, alpha=0.05, solver="newton"):
     spread = float(rows.spread().max())
     usage = np.random.default_rng(3).uniform(0.2, 1.0, rows.n_features)
     penalty = Regularizer(kind, alpha, 0.05, relative=True).at(usage, spread, K)
-    return Problem(penalty, BALANCE, K, tol, tol * spread, solver)
+    return NodeProblem(penalty, BALANCE, K, tol, tol * spread, solver)
 
 
 def origins(rows):

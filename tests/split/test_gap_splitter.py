@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 from scipy.optimize import minimize
 
-from taxarbor.clusters._gap_splitter import PLANE_ROWS, RIDGE, GapSplitter, Plane
+from taxarbor.clusters._find import PLANE_ROWS, RIDGE, GapPlane, GapSplitter
 from taxarbor.split import Refusal
 
 LIFT = 10.0
@@ -74,12 +74,12 @@ def test_few_or_equal_rows_are_refused(draw):
         refused = find(lifted(draw(2, n_rows=n_rows)))
         assert isinstance(refused, Refusal)
         assert "too few" in refused.reason
-    assert isinstance(find(lifted(draw(2, n_rows=4))), Plane)
+    assert isinstance(find(lifted(draw(2, n_rows=4))), GapPlane)
     for n_rows in (100, PLANE_ROWS + 500):
         Z = lifted(draw(2, n_rows=min(n_rows, PLANE_ROWS)))
         least = n_rows // 2 + 1
         assert isinstance(find(Z, n_rows=n_rows, min_size=least), Refusal)
-        assert isinstance(find(Z, n_rows=n_rows, min_size=least - 1), Plane)
+        assert isinstance(find(Z, n_rows=n_rows, min_size=least - 1), GapPlane)
     for dtype, value, n_rows in product(DTYPES, (0.0, 1.0, 0.1, 1e6 / 3), (37, 300)):
         Z = np.full((n_rows, 5), value, dtype=dtype)
         Z[:, -1] = LIFT

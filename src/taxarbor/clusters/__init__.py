@@ -3,13 +3,12 @@
 from taxarbor.clusters._coordinates import (
     Coordinates,
     count_coordinates,
-    draw_rows,
+    draw_positions,
     find_coordinates,
     find_density,
     reduce_wide,
 )
-from taxarbor.clusters._find import Clusters, find_clusters
-from taxarbor.clusters._gap_splitter import GapSplitter
+from taxarbor.clusters._find import Clusters, GapSplitter, find_clusters
 from taxarbor.clusters._outliers import find_outliers
 
 __all__ = [
@@ -17,7 +16,7 @@ __all__ = [
     "Coordinates",
     "GapSplitter",
     "count_coordinates",
-    "draw_rows",
+    "draw_positions",
     "find_clusters",
     "find_coordinates",
     "find_density",

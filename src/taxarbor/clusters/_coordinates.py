@@ -43,7 +43,7 @@ BITS = 22
 sums are exact, so that neither threads nor dense and sparse storage matter."""
 
 
-def draw_rows(n_rows: int, size: int, key: int) -> IndexArray:
+def draw_positions(n_rows: int, size: int, key: int) -> IndexArray:
     """Return the positions of the rows of lowest hash, by hash: all, if there are no more."""
     hashes = native.hashes(key, np.arange(n_rows))
     if size >= n_rows:
@@ -131,7 +131,9 @@ def find_coordinates(
     ``size`` of them, or as many as there are features. Zeros, if all rows are equal.
     """
     rows = as_rows(X, n_threads=n_threads)
-    few = rows.take(draw_rows(rows.n_rows, DIRECTION_ROWS, node_seed(seed, ())), rows.center)
+    few = rows.take(
+        draw_positions(rows.n_rows, DIRECTION_ROWS, node_seed(seed, ())), rows.center
+    )
     spread = float(np.sqrt(few.norms().mean())) or 1.0
     directions = _principal_directions(few, size, np.random.default_rng(seed)) / spread
     farthest = float(np.sqrt(rows.norms().max()))

@@ -1,4 +1,15 @@
-"""From coordinates to clusters and the tree above them: grow, compete, link."""
+r"""From coordinates to clusters and the tree above them: grow, compete, link.
+
+A node is divided in two where the gap is, by a dense plane with an intercept; rules on few
+features are found later, when the tree is whole. The plane is found on a sample, with a light
+ridge in place of the sparse penalties, which would cost a point or two of agreement with true
+classes. The last feature of the rows is a constant, so its weight is the intercept: boundaries
+need not pass through the node's mean, and small clusters are cut off where the gap is. What
+keeps them from being slivers is the lower bound on a child's size and the choice among starts,
+by their gap: the scatter between the children for the root of the objective. The objective
+alone would reward cutting off a few rows, the scatter alone cutting through the middle of a
+cloud. All starts of a node run compiled, in one call (``native/src/halve.cpp``).
+"""
 
 from dataclasses import dataclass, replace
 from typing import final
@@ -7,9 +18,8 @@ import numpy as np
 
 from taxarbor import native
 from taxarbor._fit_context import Run, node_seed
-from taxarbor._types import Array, IndexArray
-from taxarbor.clusters._coordinates import Coordinates, draw_rows
-from taxarbor.clusters._gap_splitter import PLANE_ROWS, GapSplitter, Plane
+from taxarbor._types import Array, IndexArray, SolveInfo, Status
+from taxarbor.clusters._coordinates import Coordinates, draw_positions
 from taxarbor.clusters.leaves import (
     Labels,
     Leaves,
@@ -19,8 +29,65 @@ from taxarbor.clusters.leaves import (
     seed_leaves,
 )
 from taxarbor.grow import StoppingRule, grow_tree
+from taxarbor.optim import size_bounds
+from taxarbor.rows import HalveProblem, as_rows
 from taxarbor.split import Refusal, Split
+from taxarbor.split.splitter import refuse_size
 from taxarbor.tree import TreeBuilder
+
+RIDGE = 3e-3
+"""Weight of the squared weights, as a share of the rows' variance."""
+
+PLANE_ROWS = 1000
+"""Rows on which the plane is found."""
+
+STARTS = ("principal", "ward", "far_rows", "ward", "ward", "ward")
+"""Taken in turn, again and again, until there are as many as requested. Ward's clusters of
+other rows are other starts; the others hardly change."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class GapPlane:
+    """Where to divide a node: rows of the highest ``weights @ z + offset`` on one side."""
+
+    weights: Array  # of all coordinates, the constant one as well
+    offset: float
+    gap: float  # separation of the sample: the larger, the clearer
+    info: SolveInfo
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GapSplitter:
+    """Splits lifted rows, whose last feature is constant, in two where the gap is."""
+
+    # The least and greatest size of a child, as multiples of half of the rows.
+    balance: tuple[float, float] = (0.5, 1.5)
+    n_init: int = 1
+    min_size: int = 1  # of a child
+
+    def find(self, sample: Array, n_rows: int, seed: int) -> GapPlane | Refusal:
+        """Return the best plane for a sample of a node's rows, or why there is none."""
+        few = refuse_size(n_rows, 2, self.min_size)
+        if few is not None:
+            return few
+        rows = as_rows(sample)
+        starts = [STARTS[turn % len(STARTS)] for turn in range(self.n_init)]
+        bounds = self.bounds(len(sample), n_rows)
+        half = rows.halve(HalveProblem(seed, starts, bounds, RIDGE / 2.0))
+        if half is None:
+            return Refusal(f"all of its {n_rows} rows are equal, or nearly so")
+        trace, status = tuple(half.trace), Status(half.status)
+        info = SolveInfo(status, len(trace) - 1, half.n_passes, trace)
+        offset = -float(half.weights[:-1] @ rows.center[:-1])
+        return GapPlane(half.weights, offset, half.gap, info)
+
+    def bounds(self, n_drawn: int, n_rows: int) -> tuple[int, int]:
+        """Return the least and most of a node's drawn rows that a child may have."""
+        least = max(self.balance[0], min(2 * self.min_size / n_rows, 1.0))
+        low, high = size_bounds(n_drawn, 2, least, self.balance[1])
+        return max(low, n_drawn - high), min(high, n_drawn - low)
 
 
 def grow_leaves(
@@ -37,7 +104,7 @@ def grow_leaves(
     """
     n_rows = coordinates.n_rows
     # In random order, so that the first rows of a node are a sample of them.
-    order = draw_rows(n_rows, n_rows, node_seed(run.seed, ()))
+    order = draw_positions(n_rows, n_rows, node_seed(run.seed, ()))
     values = coordinates.values[order]
 
     def divide(tree: TreeBuilder, node: int) -> Split | Refusal:
@@ -71,10 +138,10 @@ def _divide(rows: Array, splitter: GapSplitter, seed: int) -> Split | Refusal:
     return Split(is_second.astype(np.int8), None, size * plane.gap, info.trace[-1], info)
 
 
-def _find_plane(rows: Array, splitter: GapSplitter, seed: int) -> Plane | Refusal:
+def _find_plane(rows: Array, splitter: GapSplitter, seed: int) -> GapPlane | Refusal:
     """Return the plane of a node; where its sample is one point, add rows that differ."""
     plane = splitter.find(rows[:PLANE_ROWS], len(rows), seed)
-    if isinstance(plane, Plane) or len(rows) <= PLANE_ROWS:
+    if isinstance(plane, GapPlane) or len(rows) <= PLANE_ROWS:
         return plane
     others = rows[(rows != rows[0]).any(axis=1)][: PLANE_ROWS // 2]
     alike = np.tile(rows[0], (PLANE_ROWS - len(others), 1))

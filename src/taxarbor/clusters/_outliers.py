@@ -1,9 +1,9 @@
 """Rows that would spoil a tree: far from all others, and alone.
 
 Nine rows in ten lie within the *usual distance* of the middle. A row is an outlier if it lies
-several times as far away, with fewer than a handful of neighbours. So a group stays, however
-far and small, and a tail, however long, loses only its last rows. In return, noise so dense
-that its rows have neighbours passes for a tail: many far values in one and the same column.
+several times as far away, with fewer than a handful of neighbours. Small distant groups are
+kept; of a long tail only the last rows are outliers. In return, noise so dense that its rows
+have neighbours passes for a tail: many far values in one and the same column.
 Whether a row is an outlier depends on its own values and on samples of the others, so that
 duplicates are treated alike.
 """
@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.clusters._coordinates import draw_rows
+from taxarbor.clusters._coordinates import draw_positions
 from taxarbor.rows import Features, as_rows
 
 MIDDLE_ROWS, MAX_MOVES = 250, 50
@@ -52,17 +52,18 @@ def find_outliers(
     ``copies_per_row`` is the average number of copies of a row: they are not its neighbours.
     """
     n = X.shape[0]
-    middle = _robust_mean(X[draw_rows(n, MIDDLE_ROWS, node_seed(seed, ()))])
+    middle = _robust_mean(X[draw_positions(n, MIDDLE_ROWS, node_seed(seed, ()))])
     distances = np.sqrt(as_rows(X, center=middle).norms())
-    usual = _quantile(distances, USUAL_SHARE)
+    usual = np.quantile(distances, USUAL_SHARE, method="inverted_cdf")
     if distances.min() == usual < distances.max():  # most are equal: the quantile of others
-        usual = _quantile(distances[distances > usual], USUAL_SHARE)
+        farther = distances[distances > usual]
+        usual = np.quantile(farther, USUAL_SHARE, method="inverted_cdf")
     (candidates,) = np.nonzero(distances > MIN_FAR * usual)
     if not len(candidates):
         return None
     # A neighbour of a far row is not much closer to the middle.
     (pool,) = np.nonzero(distances > (1.0 - RADIUS_SHARE) * MIN_FAR * usual)
-    reference = pool[draw_rows(len(pool), REFERENCE_ROWS, node_seed(seed, (1,)))]
+    reference = pool[draw_positions(len(pool), REFERENCE_ROWS, node_seed(seed, (1,)))]
     n_needed = (
         max(MIN_NEIGHBORS * copies_per_row, n // ROWS_PER_NEIGHBOR) * len(reference) / len(pool)
     )
@@ -77,12 +78,6 @@ def find_outliers(
         # If the reference holds an equal row, one of these is the row itself.
         is_outlier[some] = n_around - (n_equal > 0) < max(round(n_needed), 1)
     return is_outlier if is_outlier.any() else None
-
-
-def _quantile(values: Array, share: float) -> float:
-    """Return the lowest value that at least this share of the values does not exceed."""
-    at = max(int(np.ceil(share * len(values))) - 1, 0)
-    return float(np.partition(values, at)[at])
 
 
 def _robust_mean(X: Features) -> Array:

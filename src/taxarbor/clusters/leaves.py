@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from taxarbor import native
 from taxarbor._fit_context import node_seed
 from taxarbor._types import Array, IndexArray
-from taxarbor.clusters._coordinates import Coordinates, draw_rows
+from taxarbor.clusters._coordinates import Coordinates, draw_positions
 from taxarbor.grow import StoppingRule
 from taxarbor.tree import TreeBuilder
 
@@ -78,7 +78,7 @@ class LeafModel:
 
 def seed_leaves(coordinates: Coordinates, n_seeds: int, seed: int) -> Leaves:
     """Return leaves about rows drawn at random, after a few rounds of k-means."""
-    positions = draw_rows(coordinates.n_rows, n_seeds, node_seed(seed, (SEED_STREAM,)))
+    positions = draw_positions(coordinates.n_rows, n_seeds, node_seed(seed, (SEED_STREAM,)))
     means = coordinates.values[positions, :-1].astype(np.float64)
     for _ in range(ROUNDS + 1):
         offsets = -0.5 * np.einsum("kq,kq->k", means, means)

@@ -44,7 +44,7 @@ N_COLUMNS = 6
 """Columns that planes are made of: those that separate most."""
 
 
-class Plane(NamedTuple):
+class ColumnPlane(NamedTuple):
     """Rows whose weighted sum of a few features exceeds a threshold go to the second child."""
 
     columns: IndexArray
@@ -63,7 +63,7 @@ class Plane(NamedTuple):
 
 def find_planes(
     sample: RuleSample, rows: IndexArray, is_second: NDArray[np.bool_], penalty: Array
-) -> list[Plane]:
+) -> list[ColumnPlane]:
     """Return the planes of one and of two columns that divide rows best, if any do.
 
     ``penalty`` is the share of rows that each column must sort beyond others.
@@ -77,7 +77,7 @@ def find_planes(
     around = values - np.where(is_second[:, None], means[1], means[0])
     difference = means[1] - means[0]
     columns = _choose_columns(sample, weights @ around**2 / weights.sum(), difference)
-    best: list[Plane] = []
+    best: list[ColumnPlane] = []
     for n_columns in (1, 2):
         planes = []
         for chosen in combinations(columns.tolist(), n_columns):
@@ -95,7 +95,9 @@ def find_planes(
                 threshold, share = cut
                 share = round(share - float(penalty[[*chosen]].sum()), 9)
                 rank = share, float(f"{distance:.{DIGITS}g}")
-                planes.append(Plane(np.sort(chosen), features, direction, threshold, rank))
+                planes.append(
+                    ColumnPlane(np.sort(chosen), features, direction, threshold, rank)
+                )
         if not planes:
             break
         best.append(max(planes, key=lambda plane: plane.rank))
@@ -224,7 +226,7 @@ class _Choice(NamedTuple):
     is_near: bool  # whether it chooses among the children
 
     @classmethod
-    def of_plane(cls, plane: Plane) -> "_Choice":
+    def of_plane(cls, plane: ColumnPlane) -> "_Choice":
         weights = 0.5 * np.stack([-plane.weights, plane.weights])
         offsets = 0.5 * np.array([plane.threshold, -plane.threshold])
         return cls(plane.columns, weights, offsets, is_near=True)
@@ -332,7 +334,7 @@ class _Search:
         second: int,
         is_known: Mask,
         min_share: float,
-    ) -> tuple[Plane | None, float]:
+    ) -> tuple[ColumnPlane | None, float]:
         """Return the plane of one or two columns that divides two children, None if none does.
 
         Its columns must divide enough of the rows left out; the plane is then found on all
@@ -356,7 +358,7 @@ class _Search:
             planes = find_planes(sample, drawn, sample.labels[drawn] >= second, penalty)
         return (planes[n_columns - 1] if len(planes) >= n_columns else None), max(shares)
 
-    def _count_lost_by(self, plane: Plane, drawn: IndexArray, second: int) -> int:
+    def _count_lost_by(self, plane: ColumnPlane, drawn: IndexArray, second: int) -> int:
         """Count the clusters of which a plane sends most drawn rows to the other child."""
         labels = self.sample.labels[drawn]
         is_second = plane.divide(self.sample.values, drawn)

@@ -187,7 +187,7 @@ class Alternation:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class NodeProblem:
     """The optimisation problem of one node, on all of its rows or a sample of them.
 
     It ends when a round lowers the objective by less than the share ``tol``, or when no row

@@ -33,14 +33,14 @@ from taxarbor.split._alternate import (
     START_ROWS,
     STARTS,
     Alternation,
-    Problem,
+    NodeProblem,
     SolverName,
     draw_sample,
     find_start,
     thin_out,
     true_spread,
 )
-from taxarbor.split._splitter import Refusal, Split, SplitTask, keep_together, refuse_size
+from taxarbor.split.splitter import Refusal, Split, SplitTask, keep_together, refuse_size
 from taxarbor.tree import LinearRule
 
 VIOLATION = 1e-3
@@ -202,7 +202,7 @@ class MaxMarginSplitter:
         usage = self.regularizer.usage(task.path, task.lineage, rows.n_features)
         penalty = self.regularizer.at(usage, critical, K).exclude(spread == 0.0, critical)
         violation = VIOLATION * self.tol * critical
-        problem = Problem(penalty, self.balance, K, self.tol, violation, self.solver)
+        problem = NodeProblem(penalty, self.balance, K, self.tol, violation, self.solver)
         end = self._solve(problem, rows, task.rng())
         if not end.W.any():
             return Refusal("the penalty leaves no feature in use; lower alpha or beta")
@@ -221,7 +221,7 @@ class MaxMarginSplitter:
         rule = LinearRule(weights.astype(rows.dtype), rows.center.astype(rows.dtype))
         return Split(end.labels, rule, score, objective, end.info)
 
-    def _solve(self, problem: Problem, rows: Rows, rng: np.random.Generator) -> Alternation:
+    def _solve(self, problem: NodeProblem, rows: Rows, rng: np.random.Generator) -> Alternation:
         positions = draw_sample(rows.n_rows, max(START_SAMPLE, 200 * problem.n_children), rng)
         sample = rows if positions is None else rows.take(positions, center=rows.center)
         few = thin_out(sample, START_ROWS * problem.n_children)

@@ -257,7 +257,7 @@ def _run_all(fits: list[Callable[[], Any]], n_threads: int, verbose: int) -> lis
         try:
             for model in (pool.map if n_threads > 1 else map)(lambda fit: fit(), fits):
                 models.append(model)
-                observer(GrowthEvent(len(models), len(fits), len(models)))
+                observer(GrowthEvent(len(models), len(fits)))
         except BaseException:  # Ctrl-C: refits that wait are not begun
             pool.shutdown(wait=False, cancel_futures=True)
             raise

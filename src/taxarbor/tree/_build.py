@@ -117,10 +117,6 @@ class TreeBuilder:
         """Return the ids of the children from left to right, () for a leaf."""
         return tuple(self._splits.get(node, ()))
 
-    def note(self, node: int) -> str:
-        """Return why this leaf could not be split, or ""."""
-        return self._node(node).note
-
     def path(self, node: int) -> tuple[int, ...]:
         """Return which child to take at each node above, from the root down."""
         node, path = node_id(node, self.n_nodes), []
@@ -153,7 +149,7 @@ class TreeBuilder:
             Rows keep their order within a child.
         rule : LinearRule, optional
             How new rows are sent to the children. A tree without rules cannot predict. For
-            rules that look further down, split without rules, then call :meth:`explain`.
+            rules that look further down, split without rules, then call :meth:`set_rule`.
 
         Raises
         ------
