@@ -11,8 +11,9 @@ from taxarbor._number_text import format_number
 from taxarbor._types import Array
 from taxarbor.explain._distinctive import ColumnSummary
 from taxarbor.explain._explanation import Explanation
-from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
+from taxarbor.explain._feature_table import FeatureTable, name_rows
 from taxarbor.explain._row_margins import least_margins, measure_margins
+from taxarbor.metrics.classes import Classes
 from taxarbor.tables.columns import FeatureRows, find_booleans
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._phrases import phrase

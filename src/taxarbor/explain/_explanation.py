@@ -13,8 +13,9 @@ from taxarbor._frames import make_frame
 from taxarbor._number_text import format_share
 from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.explain._distinctive import ColumnSummary
-from taxarbor.explain._feature_table import Classes, FeatureTable, name_rows
+from taxarbor.explain._feature_table import FeatureTable, name_rows
 from taxarbor.explain._row_margins import Margins, find_steps
+from taxarbor.metrics.classes import Classes
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of, count_columns, known_mean, missing_shares

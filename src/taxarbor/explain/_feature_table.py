@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from taxarbor._errors import InputError, InputTypeError, printable
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._number_text import format_number
 from taxarbor._types import IndexArray
-from taxarbor.metrics._scores import NO_LABEL, encode_labels
 from taxarbor.rows import Rows, as_rows
 from taxarbor.tables.columns import FeatureRows
 from taxarbor.taxonomy import Taxonomy
@@ -121,34 +120,3 @@ def name_rows(given: Sequence[str] | None, X: object, n_rows: int) -> tuple[str,
     if len(given) != n_rows:
         raise InputError(f"got {len(given)} row names for {n_rows} rows")
     return tuple(str(name) for name in given)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Classes:
-    """Known classes: their names, the largest first, and the code of each row's, or -1."""
-
-    names: tuple[str, ...]
-    codes: IndexArray
-
-    @classmethod
-    def of(cls, labels: ArrayLike, n_rows: int) -> Self:
-        """Return the classes that these labels name, or raise ValueError."""
-        codes, classes = encode_labels(labels, n_rows)
-        order = np.argsort(-np.bincount(codes + 1)[1:], kind="stable")
-        rank = np.full(len(order) + 1, -1)
-        rank[order] = np.arange(len(order))
-        return cls(tuple(printable(classes[code]) for code in order), rank[codes])
-
-    def count(self, rows: IndexArray) -> list[tuple[int, int]]:
-        """Return the classes of some rows and how many are of each, the largest first.
-
-        Rows without a class come last, as class -1.
-        """
-        counts = np.bincount(self.codes[rows] + 1, minlength=len(self.names) + 1)
-        largest = [*np.argsort(-counts[1:], kind="stable").tolist(), -1]
-        return [(code, int(counts[code + 1])) for code in largest if counts[code + 1]]
-
-    def name(self, code: int) -> str:
-        """Return the name of a class; for -1, that of rows without one."""
-        return NO_LABEL if code < 0 else self.names[code]

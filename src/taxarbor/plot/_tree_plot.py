@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._feature_table import Classes
-from taxarbor.metrics._scores import NO_LABEL
+from taxarbor.metrics.classes import NO_LABEL, Classes
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import FONT_SIZE, GRID, INK, LINE_HEIGHT, LITERAL, PLAIN
 from taxarbor.taxonomy import Taxonomy
