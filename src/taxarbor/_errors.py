@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-
 MAX_MESSAGE = 1000
 """Characters of a message: names and cells of files may have any number."""
 
@@ -81,7 +80,7 @@ def some(texts: Sequence[str], most: int) -> str:
 
 
 def shorten(message: str) -> str:
-    """Return a message in one line of printable characters, without the middle of a long one."""
+    """Return a message in one line of printable characters; a long one without its middle."""
     text, half = printable(message), MAX_MESSAGE // 2
     return text if len(text) <= MAX_MESSAGE else f"{text[:half]} ... {text[5 - half :]}"
 

@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from taxarbor._errors import InputError, InputTypeError, missing_extra
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Matrix
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Frame: TypeAlias = nw.DataFrame[Any]
+Table: TypeAlias = "Frame | Matrix"
+"""What :func:`as_table` returns."""
 Cells: TypeAlias = nw.Series[Any] | NDArray[Any]
 """A column of a frame or of an array."""
 
@@ -69,7 +71,7 @@ def as_frame(X: Any) -> Any:
         return X.X
     X = X.to_native() if isinstance(X, nw.DataFrame | nw.LazyFrame) else X
     if is_frame(X) or is_dask(X):
-        return X
+        return _swap_bytes(X)
     known = nw.from_native(X, pass_through=True, allow_series=True)
     if isinstance(known, nw.LazyFrame):
         raise InputTypeError("is a lazy frame; pass X.collect()", "X")
@@ -81,6 +83,15 @@ def as_frame(X: Any) -> Any:
         raise missing_extra("a table of Arrow", "pyarrow") from error
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
+
+
+def _swap_bytes(X: Any) -> Any:
+    """Return a frame of pandas without big-endian columns, which pandas cannot sort."""
+    if type(X).__module__.partition(".")[0] != "pandas":
+        return X
+    dtypes = {name: dtype for name, dtype in X.dtypes.items() if isinstance(dtype, np.dtype)}
+    swapped = {name: dt.newbyteorder("=") for name, dt in dtypes.items() if not dt.isnative}
+    return X.astype(swapped) if swapped else X
 
 
 def wrap_frame(X: Any) -> Frame | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, InputTypeError
 
@@ -26,6 +27,16 @@ def check_jobs(n_jobs: Any) -> int:
     if n_jobs == 0:
         raise InputError("must not be 0; give 1 or more, or -1 for all processors", "n_jobs")
     return int(effective_n_jobs(n_jobs))
+
+
+def check_random(random_state: Any) -> np.random.RandomState:
+    """Return the generator that scikit-learn's ``random_state`` stands for."""
+    try:
+        generator: np.random.RandomState = check_random_state(random_state)
+        return generator
+    except ValueError as error:
+        expected = "must be an integer from 0 to 2**32 - 1, a RandomState or None"
+        raise InputError(f"{expected}; got {random_state!r}", "random_state") from error
 
 
 def check_strength(name: str, value: Any) -> float:

@@ -5,6 +5,7 @@ import io
 import os
 import pty
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -121,20 +122,26 @@ def test_full_standard_output_is_one_line(start):
 
 INTERRUPTED = """
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests' process may ignore it
+number = int(sys.argv.pop(1))
+# The process of the tests may ignore it.
+usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+signal.signal(number, usual)
 from taxarbor import cli
-import taxarbor.report
-taxarbor.report.report = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
-sys.argv = ["taxarbor", "report", "model.taxarbor", "customers.csv", "-o", "r.html"]
+os.fsync = lambda file: os.kill(os.getpid(), number)  # once the draft is written
+sys.argv[0] = "taxarbor"
 cli.main()
 """
 
 
-def test_ctrl_c_leaves_nothing(folder):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_signals_leave_no_draft(folder, name):
+    number = signal.Signals[name]
     before = {*folder.iterdir()}
-    command = [sys.executable, "-c", INTERRUPTED]
+    report = ["report", "model.taxarbor", "customers.csv", "-o", "r.html"]
+    command = [sys.executable, "-c", INTERRUPTED, str(int(number)), *report]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "taxarbor: interrupted\n")
+    words = "taxarbor: interrupted\n" if number == signal.SIGINT else ""
+    assert (done.returncode, done.stderr) == (128 + number, words)
     assert {*folder.iterdir()} == before
 
 

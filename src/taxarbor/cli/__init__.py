@@ -4,6 +4,7 @@ Commands import what they need when they run, so that help and completion are fa
 """
 
 import io
+import signal
 import sys
 
 __all__ = ["main"]
@@ -11,6 +12,10 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line."""
+    for name in ("SIGTERM", "SIGHUP"):  # as Ctrl-C does, they let drafts of files be removed
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         from taxarbor.cli._app import app
     except ModuleNotFoundError as error:

@@ -15,12 +15,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._fit_context import Run, one_blas_thread, show_progress
-from taxarbor._parameters import check_count, check_jobs
+from taxarbor._parameters import check_count, check_jobs, check_random
 from taxarbor._types import Array, TableLike
 from taxarbor.grow import StoppingRule
 from taxarbor.sources import Sample, Source
@@ -130,7 +129,7 @@ def start_run(estimator: TaxonomyEstimator) -> Iterator[Run]:
 
     Within the block BLAS has one thread, so that sums have one order.
     """
-    seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    seed = int(check_random(estimator.random_state).randint(2**31 - 1))
     n_threads = check_jobs(estimator.n_jobs)
     with ExitStack() as stack:
         stack.enter_context(one_blas_thread())

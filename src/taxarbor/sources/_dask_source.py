@@ -48,7 +48,11 @@ class DaskSource:
 
             some = self.X if self.names is None else self.X[self.X.columns[:1]]
             find_shape = dask.delayed(attrgetter("shape"))
-            sizes = [n for n, *_ in dask.compute(*map(find_shape, _split(some)))]
+            try:
+                sizes = [n for n, *_ in dask.compute(*map(find_shape, _split(some)))]
+            except KeyError as error:
+                problem = f"has a partition without its first column ({error})"
+                raise InputError(f"{problem}; give all partitions its columns", "X") from error
         bounds = np.cumsum([0, *sizes], dtype=np.intp)
         if not bounds[-1]:
             raise InputError("has no rows; all of its partitions are empty", "X")

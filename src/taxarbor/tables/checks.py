@@ -28,7 +28,8 @@ MAX_MEAN = {"float32": 1e17, "float64": 1e150}
 """Largest absolute mean of a column: squares must fit."""
 HAS_NARWHALS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 """Whether scikit-learn reads the names of columns of all frames."""
-
+MAX_WEIGHT_EXPONENT = 100
+"""Of 2, in the greatest weight: sums of the weights, and of rows times weights, must fit."""
 EXACT_REPEATS = (4, 20_000)
 """Copies per row, and copies, up to which integer weights are not rounded."""
 MAX_REPEATS = (10, 10_000)
@@ -76,7 +77,10 @@ def check_array(estimator: Any, X: Any, *, allow_nan: bool) -> tuple[Any, SeenFe
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
-    """Return the weights of rows, None if all are 1, or raise InputError."""
+    """Return the weights of rows, None if all are 1, or raise InputError.
+
+    Extreme weights are divided by a power of two.
+    """
     if sample_weight is None:
         return None
     name = "sample_weight"
@@ -94,6 +98,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
     if len(wrong):
         value = f"row {wrong[0]} has {weights[wrong[0]]:g}"
         raise InputError(f"must be finite and not negative; {value}", name)
+    exponent = int(np.frexp(weights.max(initial=0.0))[1])
+    if abs(exponent) > MAX_WEIGHT_EXPONENT:  # a common factor of weights has no effect
+        weights = np.ldexp(weights, -exponent)
     if not weights.any():
         raise InputError("is zero for all rows", name)
     if np.count_nonzero(weights) < 2:
@@ -174,6 +181,11 @@ def _check_numbers(
             check_structure(X)
         numbers = as_numeric(X)
         dtype = getattr(numbers, "dtype", None)
+        if isinstance(dtype, np.dtype) and dtype.kind == "c":
+            remedy = "pass X.real, X.imag or both"
+            raise InputError(
+                f"holds complex numbers. Complex data not supported: {remedy}", "X"
+            )
         is_single = isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32
         data = validation.check_array(
             numbers,

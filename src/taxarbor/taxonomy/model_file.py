@@ -42,10 +42,13 @@ MAX_RATIO = 1032
 MAX_META = (1 << 22, 64)
 """Bytes of ``meta.json``, and for each byte it takes in the file: once parsed it takes 20 times
 as much memory."""
+LARGEST = 1e151
+"""Largest mean: squares must fit. A fit makes none above 1e150."""
 _TREE = ("parents", "sizes", "score", "objective")
 _OPTIONAL_TREE = ("order", "noise", "totals")
 _STATISTICS = ("counts", "sums", "n_missing")
 _SCORES = ("weights", "offsets", "targets")
+_BOUNDED = ("noise_centers", "columns_fills", "counts")
 _NOISE = ("centers", "units", "limit", "scale")
 _STABILITY = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "rows")
 
@@ -109,6 +112,7 @@ def unpack(arrays: dict[str, Any]) -> dict[str, Any]:
     meta = _read_meta(arrays["meta"])
     if sorted(arrays.keys() - {"meta"}) != meta["arrays"]:
         raise FileFormatError(f"the arrays must be {meta['arrays']}, got {sorted(arrays)}")
+    _check_sizes(arrays)
     nodes = [*map(str, range(len(arrays["parents"])))]
     parts: dict[str, Any] = {name: meta[name] for name in ("temperature", "made_by")}
     fields: dict[str, Any] = {name: arrays[name] for name in _TREE}
@@ -136,6 +140,16 @@ def unpack(arrays: dict[str, Any]) -> dict[str, Any]:
         curve = Curve(numbers.astype(np.intp), *shares)
         parts["stability"] = Stability(meta["n_refits"], **known, curve=curve)
     return parts
+
+
+def _check_sizes(arrays: dict[str, Any]) -> None:
+    """Raise FileFormatError for means and counts that a fit does not make."""
+    values = {name: arrays[name] for name in _BOUNDED if name in arrays}
+    if "counts" in arrays:
+        values["means"] = arrays["sums"] / np.maximum(arrays["counts"], 1 / LARGEST)[:, None]
+    for name, array in values.items():
+        if not (np.abs(array) <= LARGEST).all():
+            raise FileFormatError(f"{name} must be finite and at most {LARGEST:.0e}")
 
 
 def _read_meta(text: str) -> dict[str, Any]:
