@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike
 from taxarbor._errors import InputError, warn_caller
 from taxarbor._number_text import format_number
 from taxarbor._types import Array
-from taxarbor.explain._distinctive import ColumnSummary
-from taxarbor.explain._explanation import Explanation
-from taxarbor.explain._feature_table import FeatureTable, name_rows
-from taxarbor.explain._row_margins import least_margins, measure_margins
+from taxarbor.explain._rows import FeatureTable, least_margins, measure_margins, name_rows
+from taxarbor.explain.distinctive import ColumnSummary
+from taxarbor.explain.explanation import Explanation
 from taxarbor.metrics.classes import Classes
 from taxarbor.tables.columns import FeatureRows, find_booleans
 from taxarbor.taxonomy import Taxonomy

@@ -19,7 +19,8 @@ from taxarbor._errors import InputError, printable, some
 from taxarbor._number_text import format_means, format_number, format_share, round_digits
 from taxarbor._types import Array, IndexArray
 from taxarbor.explain import Explanation, explain
-from taxarbor.explain._explanation import EXAMPLES
+from taxarbor.explain.distinctive import DistinctiveFeature
+from taxarbor.explain.explanation import EXAMPLES, DecidingFeature, Example
 from taxarbor.metrics import tree_scores
 from taxarbor.tables.columns import Column, Columns
 from taxarbor.tables.notes import MAX_NOTES
@@ -171,7 +172,8 @@ def build_context(
     nodes = [_describe_node(explanation, node, n_used) for node in range(tree.n_nodes)]
     used = n_used[[rule is not None for rule in tree.rules]]
     sizes = tree.sizes[tree.leaves]
-    shown = _find_shown(tree, nodes), sum(len(nodes[leaf]["typical"]) for leaf in tree.leaves)
+    shown = _find_shown(tree, nodes)
+    n_typical = sum(len(nodes[leaf]["typical"]) for leaf in tree.leaves)
     return {
         "title": printable(title),
         "n_rows": int(tree.sizes[0]),
@@ -187,8 +189,8 @@ def build_context(
         "features_per_split": format_number(float(np.median(used))) if len(used) else None,
         "has_rules": explanation.has_rules,
         "nodes": nodes,
-        "rows": _describe_rows(explanation, nodes),
-        "pictures": {} if images is None else _make_thumbnails(*shown, images),
+        "rows": _describe_rows(explanation, shown),
+        "pictures": {} if images is None else _make_thumbnails(shown, n_typical, images),
         **_pack_rows(explanation),
         "classes": [] if classes is None else classes.names,
         "scores": {name: round_digits(value) for name, value in scores.items()},
@@ -274,7 +276,7 @@ def _describe_node(explanation: Explanation, node: int, n_used: IndexArray) -> V
     return values
 
 
-def _describe_deciding(taxonomy: Taxonomy, feature: Values) -> Values:
+def _describe_deciding(taxonomy: Taxonomy, feature: DecidingFeature) -> Values:
     """Return what the panel shows of a feature that separates a node from its siblings."""
     direction = feature["direction"]
     is_boolean = bool(taxonomy.columns.is_boolean[feature["column"]])
@@ -291,7 +293,7 @@ def _describe_deciding(taxonomy: Taxonomy, feature: Values) -> Values:
     }
 
 
-def _describe_distinctive(feature: Values) -> Values:
+def _describe_distinctive(feature: DistinctiveFeature) -> Values:
     """Return what the panel shows of a feature that separates a node from all other rows."""
     means = feature["mean"], feature["all_mean"]
     mean, all_mean = format_means(means, is_share=feature["share"] is not None)
@@ -308,7 +310,7 @@ def _describe_distinctive(feature: Values) -> Values:
 
 
 def _add_values(
-    explanation: Explanation, examples: list[Values], columns: list[int]
+    explanation: Explanation, examples: list[Example], columns: list[int]
 ) -> list[Values]:
     """Return rows with their margins, and with their values of some features."""
     rows = np.array([example["row"] for example in examples], dtype=np.intp)
@@ -365,10 +367,10 @@ def _find_shown(tree: Tree, nodes: list[Values]) -> list[int]:
     return list(dict.fromkeys(rows))
 
 
-def _describe_rows(explanation: Explanation, nodes: list[Values]) -> Values:
+def _describe_rows(explanation: Explanation, shown: list[int]) -> Values:
     """Return the name and the class of each row that is shown."""
     rows, classes = {}, explanation.classes
-    for row in _find_shown(explanation.taxonomy.tree, nodes):
+    for row in shown:
         name = printable(explanation.row_name(row))
         name = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
         rows[str(row)] = [name, -1 if classes is None else int(classes.codes[row])]

@@ -9,14 +9,13 @@ only because it is rare elsewhere.
 """
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from taxarbor._types import Array, IndexArray
-from taxarbor.explain._feature_table import FeatureTable, blocks, row_width
+from taxarbor.explain._rows import FeatureTable, Places, blocks, row_width
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of
@@ -31,6 +30,23 @@ DIGITS = 6
 """To which effects and distances are compared: rounding must not decide."""
 CONSTANT = 1e-12
 """Standard deviations, in units of the mean, up to which a column does not vary."""
+
+
+class DistinctiveFeature(TypedDict):
+    """How a node's rows differ from all others; see Explanation.distinctive_features."""
+
+    feature: str
+    column: int
+    words: str
+    effect: float
+    mean: float
+    all_mean: float
+    share: float | None
+    all_share: float | None
+    counts: list[int]
+    all_counts: list[int]
+    missing: float
+    edges: list[float]
 
 
 @final
@@ -69,16 +85,16 @@ class ColumnSummary:
         products = inverse * mean
         for block in blocks(len(rows), self._width):
             part = data[rows[block]]
-            if sparse.issparse(data):
+            if isinstance(part, np.ndarray):
+                squares[block] = np.square((part - mean) / scale).sum(axis=1)
+            else:
                 across = part.multiply(part) @ inverse - 2.0 * (part @ products)
                 squares[block] = np.maximum(across + mean @ products, 0.0)
-            else:
-                squares[block] = np.square((part - mean) / scale).sum(axis=1)
         distances = np.sqrt(squares)
         unit = weighted_quantiles(distances, self.weights[rows], 0.5) or 1.0
         return (distances / unit).round(DIGITS)
 
-    def distinctive_features(self, rows: IndexArray, n_top: int) -> list[dict[str, Any]]:
+    def distinctive_features(self, rows: IndexArray, n_top: int) -> list[DistinctiveFeature]:
         """Return the most distinctive features; see Explanation.distinctive_features."""
         effects, means, n_known = self._effects(rows)
         total = float(self.weights[rows].sum())
@@ -90,15 +106,14 @@ class ColumnSummary:
         values, weights = self._known(rows, features)
         lines = []
         for column, feature in enumerate(features.tolist()):
-            edges, every = self._histogram(feature)
-            counts = count_in_bins(values[:, column], edges, weights[:, column])
             effect, mean = float(effects[feature]), float(means[feature])
-            n_missing = max(total - float(n_known[feature]), 0.0)
-            line = self._describe(feature, effect, mean, counts, [*every])
-            lines.append(line | {"missing": n_missing / total, "edges": edges.tolist()})
+            missing = max(total - float(n_known[feature]), 0.0) / total
+            edges, _ = self._histogram(feature)
+            counts = count_in_bins(values[:, column], edges, weights[:, column])
+            lines.append(self._describe(feature, effect, mean, missing, counts))
         return lines
 
-    def _known(self, rows: Any, features: Any) -> tuple[Array, Array]:
+    def _known(self, rows: Places, features: Places) -> tuple[Array, Array]:
         """Return some features of some rows, and what each value counts for."""
         values = self.table.values(rows, features).astype(np.float64)
         missing = self.table.is_missing(rows, features)
@@ -113,10 +128,11 @@ class ColumnSummary:
         return self._histograms[feature]
 
     def _describe(
-        self, feature: int, effect: float, mean: float, counts: list[int], every: list[int]
-    ) -> dict[str, Any]:
+        self, feature: int, effect: float, mean: float, missing: float, counts: list[int]
+    ) -> DistinctiveFeature:
         """Return the line of one feature; of a category, that of its value."""
         taxonomy, all_mean = self.taxonomy, float(self.mean[feature])
+        edges, every = self._histogram(feature)
         name = taxonomy.columns.feature_name(feature)
         category = category_of(taxonomy, feature)
         column, values = name, tuple[str, ...]()
@@ -143,7 +159,9 @@ class ColumnSummary:
             "share": share,
             "all_share": all_share,
             "counts": counts,
-            "all_counts": every,
+            "all_counts": [*every],
+            "missing": missing,
+            "edges": edges.tolist(),
         }
 
     def _effects(self, rows: IndexArray) -> tuple[Array, Array, Array]:
@@ -177,7 +195,14 @@ class ColumnSummary:
             missing = self.table.is_missing(rows[block], slice(None))
             if missing is not None:
                 counts -= weights @ missing
-            if sparse.issparse(data):
+            if isinstance(part, np.ndarray):
+                values: Array = part - center
+                if missing is not None:
+                    values[missing] = 0.0
+                scaled = values * weights[:, None]
+                sums += scaled.sum(axis=0)
+                squares += np.einsum("ij,ij->j", values, scaled)
+            else:
                 values, n_stored = part.data.astype(np.float64), np.diff(part.indptr)
                 if missing is not None:
                     lines = np.repeat(np.arange(part.shape[0]), n_stored)
@@ -185,14 +210,7 @@ class ColumnSummary:
                 scaled = values * np.repeat(weights, n_stored)
                 sums += np.bincount(part.indices, scaled, minlength=len(center))
                 squares += np.bincount(part.indices, values * scaled, minlength=len(center))
-            else:
-                part = part - center
-                if missing is not None:
-                    part[missing] = 0.0
-                scaled = part * weights[:, None]
-                sums += scaled.sum(axis=0)
-                squares += np.einsum("ij,ij->j", part, scaled)
-        if sparse.issparse(data):  # about zero until here
+        if not isinstance(data, np.ndarray):  # about zero until here
             squares += center * (counts * center - 2.0 * sums)
             sums -= counts * center
         return counts, sums, np.maximum(squares, 0.0)

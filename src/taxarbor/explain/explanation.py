@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypedDict, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,8 @@ from taxarbor._errors import InputError, InputTypeError
 from taxarbor._frames import make_frame
 from taxarbor._number_text import format_share
 from taxarbor._types import Array, IndexArray, Matrix
-from taxarbor.explain._distinctive import ColumnSummary
-from taxarbor.explain._feature_table import FeatureTable, name_rows
-from taxarbor.explain._row_margins import Margins, find_steps
+from taxarbor.explain._rows import FeatureTable, Margins, find_steps, name_rows
+from taxarbor.explain.distinctive import ColumnSummary, DistinctiveFeature
 from taxarbor.metrics.classes import Classes
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
@@ -31,6 +30,29 @@ EXAMPLES = ("typical", "extreme", "borderline")
 DIGITS = 6
 """To which margins are compared."""
 USE = "a table of explanations"  # what needs pandas
+
+
+class DecidingFeature(TypedDict):
+    """A feature that sends rows to a node; see :meth:`Explanation.deciding_features`."""
+
+    feature: str
+    column: int
+    words: str
+    direction: Literal["higher", "lower", "known", "unknown"]
+    share: float
+    weight: float
+    mean: float | None
+    rest_mean: float | None
+    missing: float
+
+
+class Example(TypedDict, total=False):
+    """A row that shows what a node is like; see :meth:`Explanation.examples`."""
+
+    row: int
+    name: str
+    distance: float | None
+    margin: float | None
 
 
 @final
@@ -145,7 +167,7 @@ class Explanation:
 
     def deciding_features(
         self, node: SupportsIndex, n_top: int | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[DecidingFeature]:
         """Return the features that send rows to a node rather than to its siblings.
 
         Returns
@@ -161,29 +183,31 @@ class Explanation:
             so many positive ones.
         """
         taxonomy, index = self.taxonomy, operator.index(node)
-        here = _Means.of(taxonomy, index, beside=False)
-        rest = _Means.of(taxonomy, index, beside=True)
-        lines = []
-        for reason in taxonomy.reasons(index, n_top):
-            direction = "higher" if reason.sign > 0 else "lower"
-            if reason.categories in (("known",), ("unknown",)):
-                direction = reason.categories[0]
-            lines.append({
+        here, rest = (
+            (
+                known_mean(taxonomy, index, beside=beside),
+                missing_shares(taxonomy, index, beside=beside),
+            )
+            for beside in (False, True)
+        )
+        return [
+            {
                 "feature": reason.name,
                 "column": reason.feature,
                 "words": phrase(reason),
-                "direction": direction,
+                "direction": _direction(reason),
                 "share": reason.share,
                 "weight": reason.weight,
-                "mean": here.mean_of(reason),
-                "rest_mean": rest.mean_of(reason),
+                "mean": _mean_of(taxonomy, reason, *here),
+                "rest_mean": _mean_of(taxonomy, reason, *rest),
                 "missing": reason.unknown,
-            })  # fmt: skip
-        return lines
+            }
+            for reason in taxonomy.reasons(index, n_top)
+        ]
 
     def distinctive_features(
         self, node: SupportsIndex, n_top: int = N_DISTINCTIVE
-    ) -> list[dict[str, Any]]:
+    ) -> list[DistinctiveFeature]:
         """Return the features in which a node's rows differ most from all others.
 
         Returns
@@ -201,9 +225,7 @@ class Explanation:
         """
         return self._summary.distinctive_features(self.taxonomy.tree.rows(node), n_top)
 
-    def examples(
-        self, node: SupportsIndex, n_examples: int = 5
-    ) -> dict[str, list[dict[str, Any]]]:
+    def examples(self, node: SupportsIndex, n_examples: int = 5) -> dict[str, list[Example]]:
         """Return rows that show what a node is like, and where it ends.
 
         Parameters
@@ -238,7 +260,7 @@ class Explanation:
         assert means is not None
         distances = self._summary.distances(rows, means[index].astype(np.float64))
         nearest = np.argsort(distances, kind="stable")[:n_examples]
-        typical = self._list_rows(rows[nearest], "distance", distances[nearest])
+        typical = self._list_rows(rows[nearest], distances[nearest], "distance")
         parent, margins = tree.parent(node), self.margins.values[index]
         if parent is None:
             parts = [self.examples(child, n_examples)["extreme"] for child in tree.children(0)]
@@ -247,19 +269,22 @@ class Explanation:
         else:
             least = self._least[index]
             deepest = _find_largest(least, -distances, n_examples)
-            extreme = self._list_rows(rows[deepest], "margin", least[deepest])
+            extreme = self._list_rows(rows[deepest], least[deepest])
             margins = self.margins_within(parent, node) if margins is None else margins
-        borderline: list[dict[str, Any]] = []
+        borderline: list[Example] = []
         if margins is not None:
             nearest = _find_largest(-margins, distances, n_examples)
-            borderline = self._list_rows(rows[nearest], "margin", margins[nearest])
+            borderline = self._list_rows(rows[nearest], margins[nearest])
         return dict(zip(EXAMPLES, (typical, extreme, borderline), strict=True))
 
-    def _list_rows(self, rows: IndexArray, measure: str, values: Array) -> list[dict[str, Any]]:
-        return [
-            {"row": row, "name": self.row_name(row), measure: _number_or_none(value)}
-            for row, value in zip(rows.tolist(), values.tolist(), strict=True)
-        ]
+    def _list_rows(
+        self, rows: IndexArray, values: Array, measure: Literal["distance", "margin"] = "margin"
+    ) -> list[Example]:
+        examples: list[Example] = []
+        for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+            examples.append({"row": row, "name": self.row_name(row)})
+            examples[-1][measure] = _number_or_none(value)
+        return examples
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows, in order, at the split of one of its ancestors.
@@ -389,8 +414,7 @@ class Explanation:
     @property
     def data(self) -> Matrix:
         """The rows as features of the taxonomy, an array or CSR matrix."""
-        data: Matrix = self._table.data
-        return data
+        return self._table.data
 
     @property
     def least_margins(self) -> Array:
@@ -433,26 +457,23 @@ def _as_cell(value: Any) -> Any:
     return -1 if value is None else value  # integers, as in exchange.to_frame
 
 
-class _Means(NamedTuple):
-    """The means of a node's rows, or of its siblings', where they have a value."""
+def _direction(reason: Reason) -> Literal["higher", "lower", "known", "unknown"]:
+    if reason.categories == ("known",):
+        return "known"
+    if reason.categories == ("unknown",):
+        return "unknown"
+    return "higher" if reason.sign > 0 else "lower"
 
-    taxonomy: Taxonomy
-    means: Array | None  # None for the siblings of the root
-    missing: Array
 
-    @classmethod
-    def of(cls, taxonomy: Taxonomy, node: int, *, beside: bool) -> Self:
-        means = known_mean(taxonomy, node, beside=beside)
-        return cls(taxonomy, means, missing_shares(taxonomy, node, beside=beside))
-
-    def mean_of(self, reason: Reason) -> float | None:
-        """Return the mean of a reason's feature, or the share of rows with its categories."""
-        owner, feature = self.taxonomy.columns.owner, reason.feature
-        assert self.means is not None
-        if not reason.categories:
-            return _number_or_none(self.means[feature])
-        missing = self.missing[owner[feature]]
-        shares = {"known": 1.0 - missing, "unknown": missing}
-        if (category := category_of(self.taxonomy, feature)) is not None:
-            shares |= dict(zip(category.values, category.spread(self.means), strict=True))
-        return _number_or_none(sum(shares[name] for name in reason.categories))
+def _mean_of(
+    taxonomy: Taxonomy, reason: Reason, means: Array | None, missing: Array
+) -> float | None:
+    """Return the mean of a reason's feature, or the share of rows with its categories."""
+    assert means is not None
+    if not reason.categories:
+        return _number_or_none(means[reason.feature])
+    share = missing[taxonomy.columns.owner[reason.feature]]
+    shares = {"known": 1.0 - share, "unknown": share}
+    if (category := category_of(taxonomy, reason.feature)) is not None:
+        shares |= dict(zip(category.values, category.spread(means), strict=True))
+    return _number_or_none(sum(shares[name] for name in reason.categories))
