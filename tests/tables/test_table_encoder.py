@@ -327,7 +327,7 @@ def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
 
 
 def test_it_says_what_it_did_to_a_table_once():
-    told = r"left out: car_id .*name .*\n.*sold .*\nmissing values in .*\n.*scaled"
+    told = r"left out: car_id .*\nleft out: name .*\nrecognised: sold .*\nmissing values in .*\n.*scaled"
     with pytest.warns(TableWarning, match=told):
         Taxarbor(4, random_state=0).fit(make_cars())
     X = np.arange(40.0).reshape(20, 2)

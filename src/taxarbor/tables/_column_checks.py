@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
 from taxarbor._frames import Frame, find_dtype
 from taxarbor._types import Array, IndexArray, Matrix
@@ -57,8 +56,6 @@ MAX_CODES, MIN_ROWS_OF_CODES, MIN_PRESENT_SHARE = 60, 100, 0.8
 MIN_CORRELATION = 0.999
 MIN_ROWS_OF_COPY = 5
 """Rows in which a column differs from its most common value, to be called a copy."""
-N_PROJECTIONS, REACH, N_NEIGHBOURS = 8, 0.25, 6
-"""Columns with correlation 0.999 are 0.13 apart in so many random projections, on average."""
 
 MAX_ROWS_TRIED, MAX_BYTES_TRIED = 2000, 64
 """Rows and columns of bytes that are looked at."""
@@ -195,11 +192,7 @@ def looks_like_codes(name: str, values: Array) -> bool:
 
 
 def find_copies(X: Array, rtol: float = 1e-3) -> list[tuple[int, ...]]:
-    """Return groups of columns that are equal but for unit, sign and rounding.
-
-    Candidates are neighbours in a few random projections of the standardized columns, so that
-    thousands of columns take seconds. Columns whose missing values differ much are not found.
-    """
+    """Return groups of columns that are equal but for unit, sign and rounding."""
     n, p = X.shape
     if n < 2 * MIN_ROWS_OF_COPY or p < 2:
         return []
@@ -208,26 +201,11 @@ def find_copies(X: Array, rtol: float = 1e-3) -> list[tuple[int, ...]]:
     with np.errstate(all="ignore"):
         Z = np.where(is_known, X, 0.0)
         Z = np.where(is_known, Z - Z.sum(axis=0) / n_known, 0.0)
-        Z /= np.sqrt(np.square(Z).sum(axis=0) / n_known)
+        Z = np.nan_to_num(Z / np.sqrt(np.square(Z).sum(axis=0)), posinf=0.0)
     common = np.partition(X, n // 2, axis=0)[n // 2]  # if more than half of a column have it
-    n_unlike = np.minimum((common != X).sum(axis=0), n_known)
-    usable = np.flatnonzero(np.isfinite(Z).all(axis=0) & (n_unlike >= MIN_ROWS_OF_COPY))
-    if not len(usable):
-        return []
-    directions = np.random.default_rng(0).normal(size=(N_PROJECTIONS, n)) / np.sqrt(n)
-    places = np.abs(directions @ Z[:, usable]).T.round(6)
-    places, first, group = np.unique(places, axis=0, return_index=True, return_inverse=True)
-    found = cKDTree(places).query(places, N_NEIGHBOURS, distance_upper_bound=REACH)
-    near = np.asarray(found[1])
-    rows, which = np.nonzero(near < len(places))
-    pairs = np.concatenate(
-        [
-            np.column_stack([usable, usable[first[group.ravel()]]]),
-            usable[first[np.column_stack([rows, near[rows, which]])]],
-        ]
-    )
-    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
-    same = [[i, j] for i, j in pairs.tolist() if _are_copies(X[:, i], X[:, j], rtol)]
+    Z[:, np.minimum((common != X).sum(axis=0), n_known) < MIN_ROWS_OF_COPY] = 0.0
+    near = np.argwhere(np.triu(np.abs(Z.T @ Z) >= 0.95, 1))  # gaps may differ
+    same = [[i, j] for i, j in near.tolist() if _are_copies(X[:, i], X[:, j], rtol)]
     ends = np.array(same, dtype=np.intp).reshape(-1, 2).T
     _, owner = connected_components(coo_array((np.ones(len(same)), ends), shape=(p, p)))
     members: dict[int, tuple[int, ...]] = {}

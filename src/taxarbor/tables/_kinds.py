@@ -6,7 +6,7 @@ finished :class:`~taxarbor.tables.columns.Columns`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from itertools import chain
@@ -64,7 +64,7 @@ from taxarbor.tables.columns import (
     encode_times,
     mark_missing,
 )
-from taxarbor.tables.notes import IS_EMBEDDING, write_notes
+from taxarbor.tables.notes import IDENTIFIER, IS_EMBEDDING, Remark, Remarks, write_notes
 
 FROM_DTYPE = "from_dtype"
 
@@ -134,7 +134,7 @@ class TextColumn:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class TableSettings:
-    """The parameters of a ``TableEncoder``, and what is known of the table."""
+    """The parameters of a ``TableEncoder``."""
 
     categorical_features: Any = FROM_DTYPE
     date_features: Any = FROM_DTYPE
@@ -167,83 +167,54 @@ def find_columns(
     way that was asked for.
     """
     called = names or [f"x{at}" for at in range(table.shape[1])]
-    is_frame = isinstance(table, nw.DataFrame)
+    reader = _ColumnReader.of(table, called, settings, counts, origin)
+    matrix: Any = None
+    results: Iterable[Sequence[FoundColumn] | str]
+    if issparse(table):
+        matrix = _as_canonical(table)
+        results = ([one] for one in _describe_sparse(matrix, called, counts))
+    elif is_plain(plain := as_matrix(table)) and not reader.selects:
+        matrix = mark_missing(plain, reader.missing_values)
+        results = reader.read_matrix(matrix, called)
+    else:
+        results = reader.read_table(table, called)
     used: list[FoundColumn] = []
     dropped: list[tuple[str, str]] = []
-    results: Iterable[Sequence[FoundColumn] | str]
-    cells: Parsed = None
-    missing_values = tuple(text_of(one) for one in np.ravel(settings.missing_values).tolist())
-    remarks: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    if issparse(table):
-        cells = _as_canonical(table)
-        used += _describe_sparse(cells, called, counts)
-    else:
-        texts = settings.text_features or ()
-        texts = [one if isinstance(one, TextColumn) else TextColumn(one) for one in texts]
-        places = [_select("text_features", [one.name], called) or () for one in texts]
-        reader = _ColumnReader(
-            _select("categorical_features", settings.categorical_features, called),
-            _select("date_features", settings.date_features, called),
-            {at: one for one, chosen in zip(texts, places, strict=True) for at in chosen},
-            missing_values,
-            counts,
-            table.shape[0] if counts is None else int(counts.sum()),
-            origin or Origin(np.arange(table.shape[0]), table.shape[0]),
-            is_frame=is_frame,
-            is_checked=is_frame and len(called) <= MAX_COLUMNS_CHECKED,
-            needs_variance=settings.scale is not None and settings.metric != "cosine",
-            remarks=remarks,
-        )
-        matrix = as_matrix(table)
-        if is_plain(matrix) and not (reader.categorical or reader.dates or texts):
-            cells = mark_missing(matrix, missing_values)
-            results = reader.read_matrix(cells, called)
+    for name, result in zip(called, results, strict=True):
+        if isinstance(result, str):
+            dropped.append((name, result))
         else:
-            results = reader.read_table(table, called)
-        for name, result in zip(called, results, strict=True):
-            if isinstance(result, str):
-                dropped.append((name, result))
-            else:
-                used += result
+            used += result
     if not used:
         reasons = some([f"{name!r} ({reason})" for name, reason in dropped], 5)
-        more = (
-            "; rules need columns to read beside an embedding"
-            if IS_EMBEDDING in reasons
-            else ""
-        )
+        has_vectors = any(reason == IS_EMBEDDING for _, reason in dropped)
+        more = "; rules need columns to read beside an embedding" if has_vectors else ""
         raise InputError(f"has no column to use: {reasons}{more}", "X")
-    fills = (one.fill[1:] if _is_pair(one) else one.fill for one in used)
     columns = Columns(
         len(called),
         np.array([one.position for one in used]),
-        np.array([*chain(*fills)]),
+        np.array([*chain(*(one.fills for one in used))]),
         None if names is None else tuple(names),
         {at: one.reading for at, one in enumerate(used) if one.reading is not None},
         missing=np.array([one.missing for one in used]),
         unit_length=settings.metric == "cosine",
-        missing_values=missing_values,
+        missing_values=reader.missing_values,
         dropped=tuple(dropped),
     )
-    if cells is None:
-        cells = [one.cells for one in used]
-    elif dropped:
-        cells = cells[:, columns.positions]
-    if is_frame and len(used) <= MAX_COLUMNS_CHECKED:
-        _note_copies(cells, columns, remarks)
-    return _scale(used, columns, settings, remarks, is_sparse=issparse(table)), cells
-
-
-def _is_pair(found: FoundColumn) -> bool:
-    """Return whether a column is of two categories, of which the second is the feature."""
-    return len(found.fill) == 2 and found.reading is not None and found.reading.is_nominal
+    if matrix is None:
+        cells: Parsed = [one.cells for one in used]
+    else:
+        cells = matrix[:, columns.positions] if dropped else matrix
+    if reader.is_checked and not issparse(cells):
+        _remark_copies(cells, columns, reader.remarks)
+    return _scale(used, columns, settings, reader.remarks, is_sparse=issparse(table)), cells
 
 
 def _scale(
     used: Sequence[FoundColumn],
     columns: Columns,
     settings: TableSettings,
-    remarks: Mapping[str, Sequence[tuple[str, str]]],
+    remarks: Remarks,
     *,
     is_sparse: bool,
 ) -> Columns:
@@ -259,26 +230,23 @@ def _scale(
     if reason is not None:
         becomes = columns.is_sparse
         shift, scale = scale_columns(used, is_from_sparse=is_sparse, becomes_sparse=becomes)
-    notes = tuple(write_notes(remarks, columns, columns.dropped, reason))
+    notes = tuple(write_notes(remarks, columns, reason))
     return replace(columns, is_boolean=is_boolean, shift=shift, scale=scale, notes=notes)
 
 
-def _note_copies(
-    cells: Parsed, columns: Columns, remarks: dict[str, list[tuple[str, str]]]
-) -> None:
+def _remark_copies(cells: Parsed, columns: Columns, remarks: Remarks) -> None:
     """Remark which columns are equal but for unit, sign and rounding."""
     if isinstance(cells, list):
-        places = [at for at, one in enumerate(cells) if not issparse(one)]
-        places = [at for at in places if cells[at].dtype.kind != "i"]
-        step = -(-len(cells[0]) // MAX_ROWS_COMPARED) if places else 1
+        are_numbers = [not issparse(one) and one.dtype.kind != "i" for one in cells]
+        places = np.flatnonzero(are_numbers).tolist()
+        step = -(-len(cells[places[0]]) // MAX_ROWS_COMPARED) if places else 1
         matrix = np.array([cells[at][::step] for at in places], dtype=np.float64).T
     else:
         places = [*range(cells.shape[1])]
         matrix = cells[:: -(-len(cells) // MAX_ROWS_COMPARED)].astype(np.float64)
     for group in find_copies(matrix) if len(places) > 1 else ():
         first, *others = (columns[places[at]].label for at in group)
-        remarks["copy"].append((first, "= " + " = ".join(others)))
-        remarks["copied"] += [(first, other) for other in others]
+        remarks["copy"] += [Remark(first, f"= {other}", other) for other in others]
 
 
 # Which columns
@@ -323,7 +291,47 @@ class _ColumnReader:
     is_frame: bool
     is_checked: bool
     needs_variance: bool
-    remarks: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    integers: frozenset[str]
+    """Columns of integers, which may identify rows."""
+    remarks: Remarks = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of(
+        cls,
+        table: Any,
+        names: Sequence[str],
+        settings: TableSettings,
+        counts: IndexArray | None,
+        origin: Origin | None,
+    ) -> "_ColumnReader":
+        """Return a reader of a table, or raise InputError for a parameter."""
+        given = settings.text_features or ()
+        texts = [one if isinstance(one, TextColumn) else TextColumn(one) for one in given]
+        places = [_select("text_features", [one.name], names) or () for one in texts]
+        is_frame = isinstance(table, nw.DataFrame)
+        schema = zip(names, table.schema.values(), strict=True) if is_frame else ()
+        return cls(
+            _select("categorical_features", settings.categorical_features, names),
+            _select("date_features", settings.date_features, names),
+            {at: one for one, chosen in zip(texts, places, strict=True) for at in chosen},
+            tuple(text_of(one) for one in np.ravel(settings.missing_values).tolist()),
+            counts,
+            table.shape[0] if counts is None else int(counts.sum()),
+            origin or Origin(np.arange(table.shape[0]), table.shape[0]),
+            is_frame,
+            is_checked=is_frame and len(names) <= MAX_COLUMNS_CHECKED,
+            needs_variance=settings.scale is not None and settings.metric != "cosine",
+            integers=frozenset(name for name, kind in schema if kind.is_integer()),
+        )
+
+    @property
+    def selects(self) -> bool:
+        """Whether columns are to be read in another way than by their types."""
+        return bool(self.categorical or self.dates or self.texts)
+
+    def remark(self, kind: str, name: str, seen: str, value: str | float | None = None) -> None:
+        """Keep a remark on a column."""
+        self.remarks[kind].append(Remark(name, seen, name if value is None else value))
 
     def read_matrix(
         self, matrix: NDArray[Any], names: Sequence[str]
@@ -409,7 +417,7 @@ class _ColumnReader:
         shown, has_words = some([repr(one) for one in odd], 2), {*odd} & {*plain}
         if has_words and len(values) <= MAX_VALUES_WITH_ODD:
             if find_order(values) is None:
-                self.remarks["read"].append((of.name, f"(categories, with {shown})"))
+                self.remark("read", of.name, f"categories, with {shown}")
             return None
         reading = Reading("number", rare=tuple(odd), format=tuple(numbers))
         cells = encode_factor(reading, of.factor, of.name)
@@ -417,10 +425,9 @@ class _ColumnReader:
         result = self._describe_numbers(of.position, of.name, cells, reading)
         if odd and not isinstance(result, str):
             n_odd = sum(of.texts[one] for one in odd)
-            seen = f"({shown}: {counted(n_odd, 'row')})"
-            self.remarks["odd value"].append((of.name, seen))
+            self.remark("odd value", of.name, f"{shown}: {counted(n_odd, 'row')}")
         elif not isinstance(result, str):
-            self.remarks["read"].append((of.name, f"(numbers such as {values[0]})"))
+            self.remark("read", of.name, f"numbers such as {values[0]}")
         return result
 
     def _describe_numbers(
@@ -440,11 +447,12 @@ class _ColumnReader:
         if self.is_frame and (reading is None or reading.kind == "number"):
             if values.min() == values.max():
                 return "always the same"
-            rows = self.origin.rows
-            if is_known.all() and is_identifier(name, values, rows, self.origin.n_rows):
-                return "looks like an identifier; rename the column to use it"
+            rows, n_all = self.origin.rows, self.origin.n_rows
+            is_whole = is_known.all() and (reading is not None or name in self.integers)
+            if is_whole and is_identifier(name, values, rows, n_all):
+                return IDENTIFIER
             if self.is_checked:
-                self._remark(name, values, counts)
+                self._remark_numbers(name, values, counts)
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
@@ -452,17 +460,14 @@ class _ColumnReader:
         is_boolean = reading is None and _holds_booleans(values)
         return [FoundColumn(position, cells, reading, (mean,), missing, std, is_boolean)]
 
-    def _remark(self, name: str, values: Array, counts: IndexArray | None) -> None:
+    def _remark_numbers(self, name: str, values: Array, counts: IndexArray | None) -> None:
         """Remark numbers that may stand for missing values, or be codes of classes."""
         for one in find_sentinels(values, counts):
-            share = np.average(values == one, weights=counts)
-            text = format_number(one)
-            shown = f"{text} ({format_number(100.0 * float(share), 2)} % of the rows)"
-            self.remarks["sentinel"].append((name, shown))
-            self.remarks["sentinel value"].append((name, text_of(one)))
+            share = format_number(100.0 * float(np.average(values == one, weights=counts)), 2)
+            number = int(one) if one.is_integer() else one
+            self.remark("sentinel", name, f"{number}, {share} % of the rows", number)
         if looks_like_codes(name, values):
-            shown = f"({values.min():.0f} to {values.max():.0f})"
-            self.remarks["code"].append((name, shown))
+            self.remark("code", name, f"{values.min():.0f} to {values.max():.0f}")
 
     def _read_dates(
         self, position: int, name: str, times: NDArray[np.datetime64], dates: Any
@@ -492,7 +497,7 @@ class _ColumnReader:
             found += result
         if not parts:
             return "always the same date"
-        self.remarks["read"].append((name, f"({', '.join(parts)})"))
+        self.remark("read", name, ", ".join(parts))
         return found
 
     def _read_words(self, of: "_Values") -> Sequence[FoundColumn] | str:
@@ -541,7 +546,7 @@ class _ColumnReader:
         """Return ordered categories as one feature, whose values are their positions."""
         reading = Reading("ordered", tuple(levels))
         shown = " < ".join(levels[:3]) + " < …" * (len(levels) > 3)
-        self.remarks["read"].append((of.name, f"(ordered: {shown})"))
+        self.remark("read", of.name, f"ordered: {shown}")
         cells = encode_factor(reading, of.factor, of.name)
         return self._describe_numbers(of.position, of.name, cells, reading)
 
@@ -638,9 +643,9 @@ def _holds_booleans(values: Array) -> bool:
 
 def _summarize(values: Array) -> tuple[float, float, float]:
     """Return mean, standard deviation and largest absolute value, without outliers."""
-    ranks = [-(-part * len(values) // 4) - 1 for part in (1, 2, 3)]  # as "inverted_cdf"
-    first, median, third = np.partition(values, ranks)[ranks].tolist()
     with np.errstate(over="ignore", invalid="ignore"):
+        quartiles = np.quantile(values, [0.25, 0.5, 0.75], method="inverted_cdf")
+        first, median, third = quartiles.tolist()
         away = values - median
         distances = np.abs(away)
         reach = OUTLIER_RANGES * (third - first)

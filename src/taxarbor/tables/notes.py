@@ -1,12 +1,17 @@
 """What was noticed in a table, and what changes it: a line for each kind of remark."""
 
+import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from taxarbor._errors import counted, some
 from taxarbor._number_text import format_number
+
+if TYPE_CHECKING:
+    from taxarbor.tables.columns import Columns
 
 MAX_NOTES = 5
 """Lines that are shown."""
@@ -15,9 +20,26 @@ MAX_NAMED = 5
 
 IS_EMBEDDING = "the embedding of the clusters"
 """Why the column with the vectors of rows is no feature."""
+IDENTIFIER = "looks like an identifier"
 
-Remarks: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
-"""Names of columns, and what was seen in each, by the kind of remark."""
+CATEGORICAL = "TableEncoder(categorical_features={})", "--categories {}"
+NOTES = {
+    "sentinel": (
+        *("numbers far beyond all others may stand for missing values",),
+        *("TableEncoder(missing_values={})", "--missing {}"),
+    ),
+    "odd value": ("odd values among numbers count as missing", *CATEGORICAL),
+    "text": ("left out", "TableEncoder(text_features={})", "--text {}"),
+    "identifier": ("left out", "X.astype(dict.fromkeys({}, float))", "list it in --columns"),
+    "left out": ("left out", "", ""),
+    "code": ("taken as numbers, though they look like codes", *CATEGORICAL),
+    "copy": (
+        "columns that are equal but for their unit all count",
+        *("X.drop(columns={})", "--exclude {}"),
+    ),
+    "read": ("recognised", *CATEGORICAL),
+}
+"""What is said of remarks, and the parameter and the option that change it; by importance."""
 
 
 class Note(NamedTuple):
@@ -36,78 +58,51 @@ class Note(NamedTuple):
         return f"{self.text} [{self.option}]" if self.option else self.text
 
 
-def _encoder(parameter: str, names: Sequence[str]) -> str:
-    return f"TableEncoder({parameter}={[*names]})"
+class Remark(NamedTuple):
+    """What was seen in a column, and the value of the parameter that changes it."""
+
+    name: str
+    seen: str
+    value: str | float
+
+
+Remarks = defaultdict[str, list[Remark]]
 
 
 def write_notes(
-    remarks: Remarks,
-    columns: Any,
-    dropped: Sequence[tuple[str, str]],
-    reason_to_scale: str | None,
+    remarks: Mapping[str, Sequence[Remark]], columns: "Columns", reason_to_scale: str | None
 ) -> Iterator[Note]:
     """Yield the notes on a table, the most important first."""
-
-    def describe(kind: str) -> tuple[list[str], str]:
-        found = remarks.get(kind, ())
-        return [name for name, _ in found], some(
-            [f"{one} {seen}" for one, seen in found], MAX_NAMED
-        )
-
-    names, listing = describe("sentinel")
-    if names:
-        values = [*dict.fromkeys(one for _, one in remarks["sentinel value"])]
-        yield Note(
-            f"numbers far beyond all others may stand for missing values: {listing}",
-            f"TableEncoder(missing_values=[{', '.join(values)}])",
-            f"--missing {','.join(values)}",
-        )
-    names, listing = describe("odd value")
-    if names:
-        yield Note(
-            f"odd values among numbers count as missing: {listing}",
-            _encoder("categorical_features", names),
-            f"--categories {','.join(names)}",
-        )
-    if left_out := [pair for pair in dropped if pair[1] != IS_EMBEDDING]:
-        of_reason: dict[str, list[str]] = {}
-        for name, reason in left_out:
-            of_reason.setdefault(reason, []).append(name)
-        listed = [f"{some(names, MAX_NAMED)} ({reason})" for reason, names in of_reason.items()]
-        texts = [name for name, reason in dropped if reason.startswith("text")]
-        yield Note(
-            f"left out: {some(listed, MAX_NAMED)}",
-            _encoder("text_features", texts[:1]) if texts else "",
-            f"--text {texts[0]}" if texts else "",
-        )
-    names, listing = describe("code")
-    if names:
-        yield Note(
-            f"taken as numbers, though they look like codes: {listing}",
-            _encoder("categorical_features", names),
-            f"--categories {','.join(names)}",
-        )
-    names, listing = describe("copy")
-    if names:
-        others = [other for _, other in remarks["copied"]]
-        yield Note(
-            f"columns that are equal but for their unit all count: {listing}",
-            f"X.drop(columns={others})",
-            f"--exclude {','.join(others)}",
-        )
-    names, listing = describe("read")
-    if names:
-        yield Note(
-            f"recognised: {listing}",
-            _encoder("categorical_features", names[:1]),
-            f"--categories {names[0]}, --exclude {names[0]}",
-        )
+    found = {**remarks, **_group_left_out(columns.dropped)}
+    for kind, (text, parameter, option) in NOTES.items():
+        if kind not in found:
+            continue
+        listing = some([f"{name} ({seen})" for name, seen, _ in found[kind]], MAX_NAMED)
+        values = [*dict.fromkeys(one.value for one in found[kind])]
+        cells = [f'"{value}"' if "," in str(value) else str(value) for value in values]
+        given = shlex.quote(",".join(cells))
+        yield Note(f"{text}: {listing}", parameter.format(values), option.format(given))
     yield from _describe_missing(columns)
     if reason_to_scale is not None:
         yield Note(reason_to_scale, "TableEncoder(scale=None)", "--scale none")
 
 
-def _describe_missing(columns: Any) -> Iterator[Note]:
+def _group_left_out(dropped: Sequence[tuple[str, str]]) -> dict[str, list[Remark]]:
+    """Return remarks on columns that were left out, together where the reason is the same."""
+    names_of: defaultdict[str, list[str]] = defaultdict(list)
+    for name, reason in dropped:
+        if reason != IS_EMBEDDING:
+            names_of[reason].append(name)
+    groups: dict[str, list[Remark]] = {}
+    for reason, names in names_of.items():
+        kind = "identifier" if reason == IDENTIFIER else "left out"
+        kind = "text" if reason.startswith("text") else kind
+        remark = Remark(some(names, MAX_NAMED), reason, names[0])
+        groups.setdefault(kind, []).append(remark)
+    return groups
+
+
+def _describe_missing(columns: "Columns") -> Iterator[Note]:
     missing = columns.missing
     if missing.any():
         worst, share = int(missing.argmax()), 100.0 * float(missing.mean())
