@@ -21,7 +21,9 @@ Features: TypeAlias = Array | csr_array
 CELLS_PER_BLOCK = 1 << 20
 """Cells that are looked at together."""
 FIRST_ROWS = 64
-"""Rows that are read first for columns of two values."""
+"""Rows that are read first to find booleans."""
+ROUNDING = 1e-5
+"""How far from 0 and 1 the values of a boolean may be."""
 
 
 # Checks of values and of the structure of sparse matrices
@@ -279,15 +281,30 @@ class Rows:
         """Return the mean of ``|X - center|`` per feature, float64: one sweep."""
         return native.spread(self._data)
 
-    def few_values(self) -> Array:
-        """Return the values of each column that has at most two, (n_features, 2), float64.
+    def find_booleans(self) -> NDArray[np.bool_]:
+        """Return which columns hold 0 and 1 only, and both, but for rounding.
 
-        The smaller one first, a single one twice; NaN for all other columns. One sweep, mostly
-        over few columns.
+        One sweep, mostly over few columns. A cell that is not stored is zero.
         """
-        if issparse(self._X):
-            return _find_pairs_sparse(csr_array(self._matrix()))
-        return _find_pairs(self._X, self._data.index)
+        X, n_rows, n_columns = self._matrix(), self.n_rows, self.n_features
+        columns, n_ones = np.arange(n_columns), np.zeros(n_columns, dtype=np.intp)
+        is_boolean = np.zeros(n_columns, dtype=bool)
+        if not isinstance(X, np.ndarray):
+            is_one = np.abs(X.data - 1.0) < ROUNDING
+            is_other = ~is_one & (np.abs(X.data) >= ROUNDING)
+            n_ones = np.bincount(X.indices, is_one, minlength=n_columns)
+            columns = np.flatnonzero(np.bincount(X.indices, is_other, n_columns) == 0.0)
+        else:
+            first, step = 0, FIRST_ROWS
+            # Most columns are ruled out by the first few rows, and then not read again.
+            while first < n_rows and len(columns):
+                block = X[first : first + step][:, columns]
+                is_one = np.abs(block - 1.0) < ROUNDING
+                n_ones[columns] += np.count_nonzero(is_one, axis=0)
+                columns = columns[(is_one | (np.abs(block) < ROUNDING)).all(axis=0)]
+                first, step = first + step, CELLS_PER_BLOCK // max(len(columns), 1) + 1
+        is_boolean[columns] = (n_ones[columns] > 0) & (n_ones[columns] < n_rows)
+        return is_boolean
 
     def solve_pair(self, problem: SplitProblem) -> SplitSolution:
         """Alternate labels and weights of a two-way split, by proximal Newton steps."""
@@ -311,40 +328,6 @@ class Rows:
         """Return the rows as an array or a matrix."""
         index = self._data.index
         return self._X if index is None else self._X[index]
-
-
-def _find_pairs(X: Array, index: IndexArray | None) -> Array:
-    """Return the least and greatest value of columns that have at most two, others NaN."""
-    n_rows, n_features = X.shape[0] if index is None else len(index), X.shape[1]
-    pairs, open_columns = np.full((n_features, 2), np.nan), np.arange(n_features)
-    low = high = np.zeros(0)
-    first, step = 0, FIRST_ROWS
-    # Most columns are ruled out by the first few rows, and then not read again.
-    while first < n_rows and len(open_columns):
-        rows = slice(first, first + step)
-        block = X[rows if index is None else index[rows]][:, open_columns]
-        if first == 0:
-            low = high = block[0]
-        lowest, highest = (
-            np.minimum(low, block.min(axis=0)),
-            np.maximum(high, block.max(axis=0)),
-        )
-        fits = ((block == lowest) | (block == highest)).all(axis=0)
-        fits &= ((low == lowest) | (low == highest)) & ((high == lowest) | (high == highest))
-        open_columns, low, high = open_columns[fits], lowest[fits], highest[fits]
-        first, step = first + step, max(CELLS_PER_BLOCK // max(len(open_columns), 1), 1)
-    pairs[open_columns, 0], pairs[open_columns, 1] = low, high
-    return pairs
-
-
-def _find_pairs_sparse(X: csr_array) -> Array:
-    """Return the same of a sparse matrix, in which a cell that is not stored is zero."""
-    low, high = (np.ravel(v.toarray()).astype(np.float64) for v in (X.min(0), X.max(0)))
-    fits = (np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]) | (low == 0.0)
-    fits |= high == 0.0
-    is_other = (X.data != low[X.indices]) & (X.data != high[X.indices])
-    fits[X.indices[is_other]] = False
-    return np.where(fits[:, None], np.stack([low, high], axis=1), np.nan)
 
 
 def _csr_arrays(X: csr_array) -> tuple[Array, NDArray[np.int32], IndexArray]:

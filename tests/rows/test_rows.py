@@ -130,27 +130,25 @@ def test_principal_direction_norms_and_spread(samples):
         close(rows.spread(), np.abs(Z).mean(axis=0), tolerance)
 
 
-def test_columns_of_few_values(kind, dtype):
-    """Those that come late, go late, are constant, negative, without zeros, all filled."""
+def test_columns_of_zeros_and_ones(kind, dtype):
+    """Those that come late, go late, are constant, negative, without zeros, nearly so."""
     rng = np.random.default_rng(0)
     for n in (1, 2, 70, 5000):
         X = rng.integers(0, 2, size=(n, 12)).astype(dtype)
         X[:, 0] = rng.normal(size=n)
-        X[:, 1], X[:, 2], X[:, 3] = 0.0, 7.0, 2.0 - X[:, 3]
-        X[:, 4], X[:, 5], X[:, 6] = -X[:, 4], X[:, 5] * 0.1 - 2.5, X[:, 6] * 2.0 - 1.0
+        X[:, 1], X[:, 2], X[:, 3] = 0.0, 1.0, 2.0 - X[:, 3]
+        X[:, 4], X[:, 5], X[:, 6] = -X[:, 4], X[:, 5] * 0.1 - 2.5, X[:, 6] * (1.0 + 2e-7)
         X[-1, 7], X[:-1, 8], X[-1, 8] = 2.0, 0.0, 1.0
         X[:, 9] = rng.integers(-1, 2, size=n)
-        expected = np.full((12, 2), np.nan)
-        for column in range(12):
-            found = np.unique(X[:, column])
-            if len(found) <= 2:
-                expected[column] = found
+        X[:, 10] = np.where(X[:, 10], 1.0, 1e-6)
         rows = rows_of(X, kind)
-        np.testing.assert_array_equal(rows.few_values(), expected)
+        expected = [set(np.unique(column.round(5))) == {0.0, 1.0} for column in X.T]
+        assert n < 70 or np.flatnonzero(expected).tolist() == [6, 8, 10, 11]
+        np.testing.assert_array_equal(rows.find_booleans(), expected)
         if n > 2:
             own = rng.permutation(n)[: n // 2]
-            alone = rows_of(np.ascontiguousarray(X[own]), kind).few_values()
-            np.testing.assert_array_equal(rows.take(own).few_values(), alone)
+            alone = rows_of(np.ascontiguousarray(X[own]), kind).find_booleans()
+            np.testing.assert_array_equal(rows.take(own).find_booleans(), alone)
 
 
 def test_equal_rows_hardly_spread(kind, dtype):

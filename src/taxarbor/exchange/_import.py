@@ -4,6 +4,7 @@ Labels and merges do not say where new rows go, so these trees have no rules.
 """
 
 import operator
+from dataclasses import replace
 from typing import SupportsIndex
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError
 from taxarbor._frames import is_missing
-from taxarbor._types import IndexArray
+from taxarbor.clusters.leaves import build_tree
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.tree import Tree, TreeBuilder
+from taxarbor.tree import TreeBuilder
 
 
 def from_labels(labels: ArrayLike) -> Taxonomy:
@@ -94,7 +95,7 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
     >>> from_linkage(Z, n_clusters=2).tree.labels
     array([1, 0, 1, 1])
     """
-    from scipy.cluster.hierarchy import is_valid_linkage  # takes long
+    from scipy.cluster.hierarchy import is_valid_linkage, leaves_list  # takes long
 
     matrix = np.asarray(Z)
     has_heights = matrix.shape[1:] != (2,)
@@ -118,41 +119,13 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
         raise InputError(
             f"n_clusters must be between 1 and the number of rows, {n_rows}, got {n_leaves}"
         )
-    start, stop = _slices(pairs)
-    order = np.empty(n_rows, dtype=np.intp)
-    order[start[:n_rows]] = np.arange(n_rows)
-    splits = np.arange(len(pairs))[::-1][: n_leaves - 1]  # merges, from the last on
-    clusters = np.concatenate(([2 * n_rows - 2], pairs[splits].ravel()))  # of each node
-    node_of = np.empty(2 * n_rows - 1, dtype=np.intp)
-    node_of[clusters] = np.arange(len(clusters))
-    split_nodes = node_of[n_rows + splits]
-    score = np.full(len(clusters), np.nan)
-    if has_heights:
-        score[split_nodes] = matrix[splits, 2]
-    tree = Tree(
-        order=order,
-        parents=np.concatenate(([-1], np.repeat(split_nodes, 2))),
-        sizes=(stop - start)[clusters],
-        score=score,
-        objective=np.full(len(clusters), np.nan),
-        rules=(None,) * len(clusters),
-        info=(None,) * len(clusters),
-        notes=("",) * len(clusters),
-    )
-    return Taxonomy(tree)
-
-
-def _slices(pairs: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Return where the rows of each cluster start and stop, left to right as merged."""
-    n_rows = len(pairs) + 1
-    merges: list[list[int]] = pairs.tolist()
     sizes = [1] * n_rows
-    for left, right in merges:
+    for left, right in pairs.tolist():
         sizes.append(sizes[left] + sizes[right])
-    starts = [0] * len(sizes)
-    for merge in range(n_rows - 2, -1, -1):
-        left, right = merges[merge]
-        starts[left] = starts[n_rows + merge]
-        starts[right] = starts[left] + sizes[left]
-    start: IndexArray = np.array(starts, dtype=np.intp)
-    return start, start + np.array(sizes, dtype=np.intp)
+    merges = range(len(pairs) - 1, n_rows - 1 - n_leaves, -1)  # from the last on
+    splits = {n_rows + merge: pairs[merge].tolist() for merge in merges}
+    builder, node_of = build_tree(splits, 2 * n_rows - 2, np.array(sizes))
+    for merge in merges if has_heights else ():
+        builder.record(node_of[n_rows + merge], float(matrix[merge, 2]))
+    order = leaves_list(matrix).astype(np.intp)
+    return Taxonomy(replace(builder.freeze(with_rows=False), order=order))

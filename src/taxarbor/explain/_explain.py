@@ -13,11 +13,11 @@ from taxarbor.explain._rows import FeatureTable, least_margins, measure_margins,
 from taxarbor.explain.distinctive import ColumnSummary
 from taxarbor.explain.explanation import Explanation
 from taxarbor.metrics.classes import Classes
-from taxarbor.tables.columns import FeatureRows, find_booleans
+from taxarbor.tables.columns import FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import list_reasons
-from taxarbor.taxonomy.new_rows import add_columns, load_rows, read_rows
+from taxarbor.taxonomy.new_rows import load_rows, read_rows
 from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import LinearRule, Tree
@@ -84,8 +84,7 @@ def explain(
     >>> why.names[1], [example["name"] for example in why.examples(1, 2)["typical"]]
     ('warm_blooded', ['dog', 'three-toed sloth'])
     """
-    taxonomy, source = taxonomy_of(model), load_rows(X)
-    taxonomy = add_columns(taxonomy, source)
+    taxonomy, source = load_rows(taxonomy_of(model), X)
     columns, names = taxonomy.columns, source.names
     if columns.names is None and names and len(names) == columns.n_columns_in:
         taxonomy = replace(taxonomy, columns=replace(columns, names=tuple(names)))
@@ -132,7 +131,7 @@ def add_what_is_missing(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
         statistics = describe_rows(tree, columns, rows, tree.labels, tree.weights)
         taxonomy = replace(taxonomy, statistics=statistics)
         if table.rows is not None and not columns.readings:
-            columns = replace(columns, is_boolean=find_booleans(table.rows))
+            columns = replace(columns, is_boolean=table.rows.find_booleans())
             taxonomy = replace(taxonomy, columns=columns)
     means = taxonomy.means
     assert means is not None

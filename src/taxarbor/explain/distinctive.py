@@ -196,20 +196,21 @@ class ColumnSummary:
             if missing is not None:
                 counts -= weights @ missing
             if isinstance(part, np.ndarray):
-                values: Array = part - center
+                values = part - center
                 if missing is not None:
                     values[missing] = 0.0
                 scaled = values * weights[:, None]
                 sums += scaled.sum(axis=0)
                 squares += np.einsum("ij,ij->j", values, scaled)
             else:
-                values, n_stored = part.data.astype(np.float64), np.diff(part.indptr)
+                n_stored = np.diff(part.indptr)
+                stored = np.array(part.data, dtype=np.float64)
                 if missing is not None:
                     lines = np.repeat(np.arange(part.shape[0]), n_stored)
-                    values[missing[lines, part.indices]] = 0.0
-                scaled = values * np.repeat(weights, n_stored)
-                sums += np.bincount(part.indices, scaled, minlength=len(center))
-                squares += np.bincount(part.indices, values * scaled, minlength=len(center))
+                    stored[missing[lines, part.indices]] = 0.0
+                weighted = stored * np.repeat(weights, n_stored)
+                sums += np.bincount(part.indices, weighted, minlength=len(center))
+                squares += np.bincount(part.indices, stored * weighted, minlength=len(center))
         if not isinstance(data, np.ndarray):  # about zero until here
             squares += center * (counts * center - 2.0 * sums)
             sums -= counts * center

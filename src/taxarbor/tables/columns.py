@@ -729,7 +729,7 @@ def _as_number(text: str) -> float | None:
 
 def find_booleans(rows: Rows) -> NDArray[np.bool_]:
     """Return which features hold 0 and 1 only, but for rounding."""
-    return np.asarray((np.abs(rows.few_values() - [0.0, 1.0]) < 1e-5).all(axis=1))
+    return rows.find_booleans()
 
 
 def find_empty_rows(missing: Any) -> NDArray[np.bool_] | None:
