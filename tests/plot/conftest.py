@@ -46,8 +46,7 @@ def add_stability(taxonomy, counts):
     """Return a taxonomy whose nodes were recovered in so many of 20 refits."""
     numbers = np.arange(1, taxonomy.tree.n_leaves + 1)
     curve = Curve(numbers, 1.0 / numbers, np.zeros(len(numbers)))
-    rows = np.ones(taxonomy.tree.n_rows)
-    stability = Stability(20, counts, counts, counts, counts / 20, rows, curve)
+    stability = Stability(20, counts, counts, counts / 20, curve)
     return replace(taxonomy, stability=stability)
 
 

@@ -16,7 +16,7 @@ from taxarbor import HMMC, GrowthWarning, TableWarning, Taxarbor, make_planted_t
 from taxarbor.stability import assess
 from taxarbor.taxonomy import Taxonomy
 
-ARRAYS = "n_recovered", "n_separated", "n_rule_recovered", "left_out", "rows", "curve"
+ARRAYS = "n_recovered", "n_separated", "left_out", "curve"
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +55,10 @@ def test_planted_clusters_are_recovered(taxonomy, model, planted):
     assert stability.describe(whole[0]) == "recovered in 6 of 6 refits"
     assert stability.suggested == 4
     assert (stability.n_separated <= stability.n_recovered).all()
-    assert (stability.n_rule_recovered <= stability.n_recovered).all()
-    assert stability.n_rule_recovered[0] > 0  # any of four features separates as well
     assert stability.curve.n_clusters.tolist() == [1, 2, 3, 4, 5, 6]
     assert not stability.curve.reference[1:].any()
-    in_pieces = np.isin(tree.leaves[tree.labels], pieces)
-    assert stability.rows[~in_pieces].min() > 0.9 > stability.rows[in_pieces].mean()
     with pytest.raises(ValueError, match="read-only"):
-        stability.rows[0] = 1.0
+        stability.left_out[0] = 1.0
 
 
 def test_the_number_of_threads_does_not_matter(taxonomy, model, planted):
@@ -198,7 +194,6 @@ def test_of_many_rows_some_are_refitted():
     Recorded.fits.clear()
     stability = assess(Recorded(3, random_state=0).fit(X), X, n_refits=2).stability
     assert [len(rows) for rows, _ in Recorded.fits] == [12_000, 5000, 5000, 5000, 10_000]
-    assert stability.rows.shape == (12_000,)
     assert stability.suggested == 3
 
 
@@ -208,7 +203,6 @@ def test_pruned_trees_keep_their_part(taxonomy):
     assert small.stability.n_recovered.tolist() == stability.n_recovered[:5].tolist()
     assert small.stability.curve.n_clusters.tolist() == [1, 2, 3]
     assert small.stability.suggested <= 3
-    assert not small.stability.n_rule_recovered[tree.leaves].any()
     np.testing.assert_array_equal(left_out[1:], stability.left_out[1:5])
     mean = np.average(left_out[tree.leaves], weights=tree.sizes[tree.leaves])
     assert left_out[0] == pytest.approx(mean)
@@ -225,7 +219,6 @@ def test_stability_is_saved(taxonomy, tmp_path):
     stability = taxonomy.stability
     for change in (
         {"n_refits": 0},
-        {"rows": stability.rows[1:]},
         {"n_recovered": stability.n_recovered[1:]},
         {"n_separated": stability.n_separated + 9},
         {"left_out": stability.left_out[1:]},

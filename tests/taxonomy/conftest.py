@@ -37,15 +37,13 @@ def stabilities(draw, tree):
     def counts(size):
         return draw(hnp.arrays(np.intp, size, elements=st.integers(0, n_refits)))
 
-    shares = hnp.arrays(np.float64, tree.n_rows, elements=st.floats(0, 1))
     n_cuts = draw(st.integers(0, tree.n_leaves))
     heights = hnp.arrays(np.float64, n_cuts, elements=st.floats(0, 1) | st.just(np.nan))
-    has_rule = np.array([rule is not None for rule in tree.rules])
     return Stability(
         n_refits,
-        *(counts(tree.n_nodes) * kept for kept in (1, 1, has_rule)),
+        counts(tree.n_nodes),
+        counts(tree.n_nodes),
         np.linspace(1.0, 0.0, tree.n_nodes),
-        draw(shares),
         Curve(np.arange(1, n_cuts + 1), draw(heights), draw(heights)),
     )
 
@@ -122,8 +120,7 @@ def assessed(known):
     n_recovered, apart = np.array([20, 18, 20, 16, 3, 2]), np.array([20, 18, 20, 4, 3, 2])
     curve = Curve(np.arange(1, 5), np.array([1.0, np.nan, 0.2, 0.1]), np.zeros(4))
     left_out = np.array([0.83, 0.9, 0.95, 0.75, np.nan, 0.5])
-    shares = np.linspace(0, 1, 10)
-    stability = Stability(20, n_recovered, apart, n_recovered // 2, left_out, shares, curve)
+    stability = Stability(20, n_recovered, apart, left_out, curve)
     return dataclasses.replace(
         known, stability=stability, made_by={"estimator": "Taxarbor", "C": np.inf}
     )

@@ -80,7 +80,6 @@ def test_parts_that_do_not_fit_are_refused(known, with_means, assessed, refused)
                 *({"n_recovered": counts} for counts in (np.arange(5), np.full(6, 21))),
                 {"n_separated": stability.n_separated + 9},
                 *({"left_out": shares} for shares in (np.ones(5), np.full(6, 1.5))),
-                *({"rows": shares} for shares in (np.ones(9), -np.ones(10))),
             )
         ],
     }

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # Newick reads an underscore as a blank, and the rest of these as punctuation.
 NEEDS_NO_QUOTES = re.compile(r"[^\s()\[\]{}/\\,;:=*'\"`+<>_]+")
-STABILITY_COLUMNS = "n_recovered", "n_separated", "n_rule_recovered", "left_out", "is_stable"
+STABILITY_COLUMNS = "n_recovered", "n_separated", "left_out", "is_stable"
 
 
 def to_frame(taxonomy: object) -> "pd.DataFrame":
@@ -54,7 +54,7 @@ def to_frame(taxonomy: object) -> "pd.DataFrame":
         Columns node, parent (-1 for the root), depth, birth, n_rows, is_leaf, leaf (the
         cluster's label, -1 for inner nodes), score, objective, n_features_used (by the
         node's own rule), top_features (of the parent's rule, three: what sends rows here),
-        n_recovered, n_separated, n_rule_recovered, left_out and is_stable (as
+        n_recovered, n_separated, left_out and is_stable (as
         :class:`~taxarbor.taxonomy.Stability` has them; NaN unless the tree was assessed) and
         note.
 

@@ -73,14 +73,10 @@ class Refits:
 
 def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Stability:
     """Return the stability of each node, given the leaf of each row in each refit."""
-    taxonomy, tree, Z = refits.taxonomy, refits.taxonomy.tree, refits.points
-    n_recovered, n_separated, n_rule_recovered = np.zeros((3, tree.n_nodes), dtype=np.intp)
+    tree, Z = refits.taxonomy.tree, refits.points
+    n_recovered, n_separated = np.zeros((2, tree.n_nodes), dtype=np.intp)
     n_matched, n_left_out = np.zeros((2, tree.n_nodes))
-    same_cluster, inside = np.zeros(tree.n_rows), tree.rows(tree.root)
-    leaf = tree.leaves[tree.labels[inside]]
-    top = [_find_top_feature(taxonomy, node) for node in range(tree.n_nodes)]
-    # The values of a category are one column; -1, which is in no rule, has none.
-    owner = np.append(taxonomy.columns.owner, -1)
+    inside = tree.rows(tree.root)
     for (other, half, is_seen), leaves in zip(refits, labels, strict=True):
         common = _count_common(tree, other, leaves, inside)
         index = common / (common[:, :1] + common[:1] - common)  # the root, first, has all rows
@@ -94,23 +90,13 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
         common = _count_common(tree, other, leaves, left_out)
         n_left_out += common[:, 0]
         n_matched += _count_matched(tree, other, index, common)
-        is_inside = _are_below(other)[leaves[inside], match[leaf]]
-        same_cluster[inside] += is_recovered[leaf] & is_inside
-        for node in np.flatnonzero(is_recovered).tolist():
-            rule, again = tree.rules[node], other.rules[match[node]]
-            if rule is None or again is None:
-                continue
-            if is_recovered[list(tree.children(node))].all():
-                n_rule_recovered[node] += owner[top[node]] in owner[again.features]
     n_matched[0] = n_matched[tree.leaves].sum()
     unknown = np.full(tree.n_nodes, np.nan)
     return Stability(
         len(refits.models),
         n_recovered,
         n_separated,
-        n_rule_recovered,
         left_out=np.divide(n_matched, n_left_out, unknown, where=n_left_out > 0.0),
-        rows=same_cluster / len(refits.models),
         curve=curve,
     )
 
@@ -212,14 +198,6 @@ def _are_below(tree: Tree) -> NDArray[np.bool_]:
     return (tree.start <= first) & (first < tree.stop)
 
 
-def _find_top_feature(taxonomy: Taxonomy, node: int) -> int:
-    """Return the feature with the largest share in a node's rule, -1 where there is none."""
-    for child in taxonomy.tree.children(node):
-        for reason in taxonomy.reasons(child, 1):
-            return reason.feature
-    return -1
-
-
 def _find_separated_nodes(
     tree: Tree, labels: IndexArray, Z: Array, is_seen: NDArray[np.bool_], nodes: IndexArray
 ) -> NDArray[np.bool_]:
@@ -272,7 +250,7 @@ def find_separated(
 
 
 def has_gap(left: Array, right: Array, unseen: Array) -> bool:
-    """Say whether unseen rows leave a gap between two clusters, projected on a line."""
+    """Return whether unseen rows leave a gap between two clusters, projected on a line."""
     low, high = float(np.median(left)), float(np.median(right))
     distance = high - low
     if not distance > 0.0:

@@ -50,7 +50,7 @@ _STATISTICS = ("counts", "sums", "n_missing")
 _SCORES = ("weights", "offsets", "targets")
 _BOUNDED = ("noise_centers", "columns_fills", "counts")
 _NOISE = ("centers", "units", "limit", "scale")
-_STABILITY = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "rows")
+_STABILITY = ("n_recovered", "n_separated", "left_out")
 
 
 def save(taxonomy: "Taxonomy", path: str | os.PathLike[str]) -> None:

@@ -70,16 +70,11 @@ class Stability:
         In how many it was recovered, and rows that the refit had not seen left a gap between
         it and its siblings. A part of one cloud may be recovered again and again, but without
         a gap.
-    n_rule_recovered : int array of shape (n_nodes,)
-        In how many the node and its children were recovered, and the rule used the feature
-        with the largest share in the node's rule.
     left_out : array of shape (n_nodes,)
         Share of the node's rows left out of a refit that the refit sends to the matching node:
         the most similar one or, for leaves, their partner when leaves are matched one to one.
         NaN where no row was left out. The first entry, the root's, is the share of all rows
         left out that are sent to the matching leaf.
-    rows : array of shape (n_rows,)
-        The share of refits that put the row into the same cluster.
     curve : Curve
         The stability of the cut into each number of clusters.
 
@@ -97,17 +92,14 @@ class Stability:
     n_refits: int
     n_recovered: IndexArray
     n_separated: IndexArray
-    n_rule_recovered: IndexArray
     left_out: Array
-    rows: Array
     curve: Curve
 
     def __post_init__(self) -> None:
-        for name in ("n_recovered", "n_separated", "n_rule_recovered"):
+        for name in ("n_recovered", "n_separated"):
             counts = np.asarray(getattr(self, name))
             set_frozen(self, **{name: counts.astype(np.intp, casting="same_kind")})
-        for name in ("left_out", "rows"):
-            set_frozen(self, **{name: np.array(getattr(self, name), dtype=np.float64)})
+        set_frozen(self, left_out=np.array(self.left_out, dtype=np.float64))
         for part in self.curve:
             part.setflags(write=False)
 
@@ -140,14 +132,12 @@ class Stability:
         """Yield what must hold of the stability of a tree."""
         is_count = type(self.n_refits) is int and 0 < self.n_refits < 2**31
         yield is_count, "stability must have a refit, and fewer than 2 ** 31"
-        names = ("n_recovered", "n_separated", "n_rule_recovered", "left_out", "rows")
-        for name in names:
-            values: Array = getattr(self, name)
-            length = tree.n_rows if name == "rows" else tree.n_nodes
-            most = 1 if values.dtype.kind == "f" else self.n_refits
+        for name in ("n_recovered", "n_separated", "left_out"):
+            values, most = getattr(self, name), 1 if name == "left_out" else self.n_refits
+            is_right = values.shape == (tree.n_nodes,)
             # NaN, of nodes no row of which was left out, passes.
-            is_right = values.shape == (length,) and not ((values < 0) | (values > most)).any()
-            message = f"{name} of the stability must be {length} numbers from 0 to {most}"
+            is_right = is_right and not ((values < 0) | (values > most)).any()
+            message = f"{name} of the stability must be {tree.n_nodes} numbers from 0 to {most}"
             yield is_right, message
         is_even = (
             self.curve.n_clusters.ndim == 1 and len({one.shape for one in self.curve}) == 1
@@ -170,7 +160,6 @@ class Stability:
             self,
             n_recovered=self.n_recovered[nodes],
             n_separated=self.n_separated[nodes],
-            n_rule_recovered=np.where(is_inner, self.n_rule_recovered[nodes], 0),
             left_out=left_out,
             curve=Curve(*(part[is_cut] for part in self.curve)),
         )
