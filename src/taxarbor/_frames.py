@@ -62,55 +62,32 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-def as_frame(X: Any) -> Any:
-    """Return frames of narwhals as what they wrap, tables of Arrow as pyarrow's, AnnData's X.
-
-    All else is returned as it is. Raises InputError for lazy frames.
-    """
-    if is_anndata(X):
-        return X.X
-    X = X.to_native() if isinstance(X, nw.DataFrame | nw.LazyFrame) else X
-    if is_frame(X) or is_dask(X):
-        return _swap_bytes(X)
-    known = nw.from_native(X, pass_through=True, allow_series=True)
-    if isinstance(known, nw.LazyFrame):
-        raise InputTypeError("is a lazy frame; pass X.collect()", "X")
-    if known is not X or not isinstance(X, ArrowStream):
-        return X
-    try:
-        return nw.from_arrow(X, backend="pyarrow").to_native()
-    except ImportError as error:
-        raise missing_extra("a table of Arrow", "pyarrow") from error
-    except (TypeError, ValueError) as error:
-        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
-
-
-def _swap_bytes(X: Any) -> Any:
-    """Return a frame of pandas without big-endian columns, which pandas cannot sort."""
-    if type(X).__module__.partition(".")[0] != "pandas":
-        return X
-    dtypes = {name: dtype for name, dtype in X.dtypes.items() if isinstance(dtype, np.dtype)}
-    swapped = {name: dt.newbyteorder("=") for name, dt in dtypes.items() if not dt.isnative}
-    return X.astype(swapped) if swapped else X
-
-
 def wrap_frame(X: Any) -> Frame | None:
     """Return a frame of any library as one of narwhals; None for all else.
 
-    Raises InputError where two columns have one name.
+    Lazy frames and streams of Arrow are read into memory, but for those of Dask. Raises
+    InputError where two columns have one name.
     """
     try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        known = nw.from_native(X, pass_through=True, allow_series=True)
+        if isinstance(known, nw.LazyFrame) and not is_dask(known.to_native()):
+            return known.collect()
+        if known is X and isinstance(X, ArrowStream) and not isinstance(X, nw.DataFrame):
+            return nw.from_arrow(X, backend="pyarrow")
     except DuplicateError as error:
         names = ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
         problem = f"has more than one column of the same name: {names}"
         raise InputError(f"{problem}; make the names different", "X") from error
-    return frame if isinstance(frame, nw.DataFrame) else None
+    except ImportError as error:
+        raise missing_extra("a table of Arrow", "pyarrow") from error
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
+    return known if isinstance(known, nw.DataFrame) else None
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether a table is a data frame of any library."""
-    return wrap_frame(X) is not None
+    """Return whether a table is a data frame in memory, of any library."""
+    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
 def is_anndata(X: Any) -> bool:
@@ -142,28 +119,32 @@ def _join_masked(X: Any) -> Any:
     return np.ma.array(X) if has_masks else X
 
 
-def column_names(X: Any) -> list[str] | None:
+def column_names(table: Table) -> list[str] | None:
     """Return the names of a frame's columns; None where it has none, or they are numbers."""
-    frame = X if isinstance(X, nw.DataFrame) else wrap_frame(X)
-    if frame is None or not any(isinstance(name, str) for name in frame.columns):
-        return None
-    return [str(name) for name in frame.columns]
+    names = table.columns if isinstance(table, nw.DataFrame) else []
+    return [*map(str, names)] if any(isinstance(name, str) for name in names) else None
 
 
-def as_table(X: Any) -> Any:
+def as_table(X: Any) -> Table:
     """Return a frame as one of narwhals, a sparse matrix as it is, all else as a 2-D array."""
-    X = as_frame(X)
     if (frame := wrap_frame(X)) is not None:
         return frame
     X = X if issparse(X) else _join_masked(X)
-    array: Any = X if issparse(X) or isinstance(X, np.ndarray) else np.asarray(X)
+    try:
+        array: Any = X if issparse(X) or isinstance(X, np.ndarray) else np.asarray(X)
+    except ValueError as error:  # rows of different lengths
+        raise InputError(f"is no table: {error}", "X") from error
     if array.dtype.kind in "US" and array is not X:
         array = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
+    if array.ndim == 0:
+        message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
+        raise InputTypeError(message, "X")
     if array.ndim != 2:
         advice = "Reshape your data: X.reshape(1, -1) if it is one row"
         expected = "must have two dimensions, (n_rows, n_features)"
         raise InputError(f"{expected}, got shape {array.shape}. {advice}", "X")
-    return array
+    table: Matrix = array
+    return table
 
 
 def as_matrix(table: Any) -> Any:
@@ -404,13 +385,12 @@ def list_cells(cells: Cells) -> list[Any]:
     return listed
 
 
-def take_rows(X: Any, rows: IndexArray | slice) -> Any:
-    """Return rows of a table in memory, of the same type but for lists and odd formats."""
-    frame = wrap_frame(X)
-    if frame is not None:
-        return frame[rows].to_native()
-    array: Any = X if issparse(X) or isinstance(X, np.ndarray) else np.asarray(X)
-    return array.tocsr()[rows] if issparse(X) else array[rows]
+def take_rows(table: Table, rows: IndexArray | slice) -> Table:
+    """Return rows of a table; of a sparse matrix as CSR."""
+    if isinstance(table, nw.DataFrame | np.ndarray):
+        return table[rows]
+    taken: Matrix = table.tocsr()[rows]
+    return taken
 
 
 def make_frame(what: str, data: Any) -> "pd.DataFrame":

@@ -222,7 +222,7 @@ def test_a_refit_overwrites_and_a_failed_one_does_not(X, model):
         ({"random_state": "x"}, plain),
         ({"n_init": 0}, plain),
     ):
-        with pytest.raises(ValueError, match=r"X|n_clusters|seed|n_init"):
+        with pytest.raises(ValueError, match=r"X|n_clusters|random_state|n_init"):
             again.set_params(**change).fit(bad)
         again.set_params(n_clusters=3, random_state=0, n_init=1)
     assert again.taxonomy_ is taxonomy
@@ -268,7 +268,7 @@ def test_invalid_parameters(X, kind):
             model.fit(X)
         with pytest.raises(NotFittedError):
             model.predict(X)
-    with pytest.raises(ValueError, match="seed"):
+    with pytest.raises(ValueError, match="random_state"):
         kind(random_state="x").fit(X)
 
 

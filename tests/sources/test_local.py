@@ -13,7 +13,7 @@ from scipy import sparse
 from taxarbor._errors import FileFormatError, InputError, InputTypeError
 from taxarbor.sources import file_checks, open_source, stored_format
 from tests.sources.places import local_places, write_h5ad
-from tests.sources.works import DTYPES, NAMES, as_array, double, make_rows, pair, sums
+from tests.sources.works import DTYPES, NAMES, as_array, make_rows, pair, sums
 
 X = make_rows()
 PLACES = [
@@ -67,11 +67,11 @@ def test_same_routing(source):
     assert total[-1] >= len(X)
 
 
-def test_apply(source):
-    found = source.apply(double, np.float64)
+def test_arrays_of_two_dimensions(source):
+    (found,), n_rows = source.route(pair, (np.float64,))
     assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, 2 * X[:, 0])
-    np.testing.assert_array_equal(source.apply(pair, np.float32, 2), X[:, :2])
+    np.testing.assert_array_equal(found, X[:, :2])
+    assert n_rows == len(X)
 
 
 def test_memory_is_one_block_and_is_not_copied():
@@ -84,8 +84,9 @@ def test_memory_is_one_block_and_is_not_copied():
 
 
 def test_types_of_samples_stay(places):
-    assert isinstance(open_source(places["pandas"]).sample(5, 0).table, pd.DataFrame)
-    assert isinstance(open_source(places["parquet"]).sample(5, 0).table, pd.DataFrame)
+    for place in ("pandas", "parquet"):
+        table = open_source(places[place]).sample(5, 0).table
+        assert isinstance(table.to_native(), pd.DataFrame)
     assert sparse.issparse(open_source(places["CSR h5ad"]).sample(5, 0).table)
 
 
@@ -93,7 +94,7 @@ def test_polars():
     polars = pytest.importorskip("polars")
     source = open_source(polars.DataFrame(X, schema=NAMES))
     found = source.sample(50, 1)
-    assert isinstance(found.table, polars.DataFrame)
+    assert isinstance(found.table.to_native(), polars.DataFrame)
     np.testing.assert_array_equal(found.table.to_numpy(), X[found.rows])
     assert source.names == NAMES
 
@@ -104,7 +105,13 @@ def test_columns(places, place):
     assert source.names == ["c2", "c0"]
     assert source.n_columns == 2
     np.testing.assert_array_equal(as_array(source.sample(9999, 0).table), X[:, [2, 0]])
-    np.testing.assert_array_equal(source.apply(double, float), 2 * X[:, 2])
+    (cells,), _ = source.route(pair, (float,))
+    np.testing.assert_array_equal(cells, X[:, [2, 0]])
+    assert source.keep({"c0", "c9"}).names == ["c0"]
+    np.testing.assert_array_equal(
+        as_array(source.keep({"c0"}).sample(9, 0).table)[:, 0],
+        as_array(source.sample(9, 0).table)[:, 1],
+    )
     with pytest.raises(FileFormatError, match="c7"):
         open_source(places[place], columns=["c7"])
 
@@ -117,7 +124,8 @@ def test_columns_without_names(places):
 @pytest.mark.parametrize("cut", [np.s_[100:2000], np.s_[5::3], np.s_[:, 1:3], np.s_[::-1]])
 def test_views_of_memory_maps(places, cut):
     source = open_source(places["memmap"][cut])
-    np.testing.assert_array_equal(source.apply(pair, np.float32, 2), X[cut][:, :2])
+    (cells,), _ = source.route(pair, (np.float32,))
+    np.testing.assert_array_equal(cells, X[cut][:, :2])
 
 
 def test_memory_map_shows_what_was_written(tmp_path):
@@ -135,10 +143,11 @@ def test_mixed_columns(tmp_path, make_cars):
     source = open_source(tmp_path / "cars.parquet")
     assert source.names == list(cars.columns)
     found = source.sample(60, seed=0)
-    assert isinstance(found.table["origin"].dtype, pd.CategoricalDtype)
+    table = found.table.to_native()
+    assert isinstance(table["origin"].dtype, pd.CategoricalDtype)
     expected = cars.iloc[found.rows].reset_index(drop=True)
-    assert found.table["make"].fillna("").tolist() == expected["make"].fillna("").tolist()
-    np.testing.assert_array_equal(found.table["mpg"], expected["mpg"])
+    assert table["make"].fillna("").tolist() == expected["make"].fillna("").tolist()
+    np.testing.assert_array_equal(table["mpg"], expected["mpg"])
 
 
 def test_missing_values_of_floats(tmp_path):
@@ -167,13 +176,13 @@ def test_duplicate_names_of_h5ad_get_numbers(tmp_path):
 
 
 def test_errors_of_the_work_name_the_block(places):
-    def refuse(table):
+    def refuse(table, rows):
         raise InputError("is bad", "X")
 
     with pytest.raises(InputError, match=r"c\.npy, rows 0 to"):
-        open_source(places["npy"]).apply(refuse, float)
+        open_source(places["npy"]).route(refuse, (float,))
     with pytest.raises(InputError, match=r"one\.parquet, rows 0 to"):
-        open_source(places["parquet"]).apply(refuse, float)
+        open_source(places["parquet"]).route(refuse, (float,))
 
 
 @pytest.mark.parametrize("bad", [5, None, object()])

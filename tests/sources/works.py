@@ -17,12 +17,13 @@ def sums(table, rows):
     return (X.sum(axis=1), X[:, 1]), np.append(np.round(X.sum(axis=0), 6), rows.stop)
 
 
-def double(table):
-    return 2 * as_array(table)[:, 0]
+def double(table, rows):
+    return (2 * as_array(table)[:, 0],), 0
 
 
-def pair(table):
-    return as_array(table)[:, :2]
+def pair(table, rows):
+    X = as_array(table)[:, :2]
+    return (X,), len(X)
 
 
 def as_array(table):

@@ -1,16 +1,16 @@
 """What the estimators share: their base class, warnings, and the steps of a fit.
 
-The steps are the rows to train on, the statistics of nodes, and the routing of all rows.
+The steps are the rows of a table, weights as repeats of them, and the routing of all rows.
 """
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._fit_context import Run, one_blas_thread, show_progress
 from taxarbor._parameters import check_count, check_jobs, check_random
-from taxarbor._types import Array, TableLike
+from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.grow import StoppingRule
-from taxarbor.sources import Sample, Source
+from taxarbor.sources import RAW, Sample, Source, open_source
 from taxarbor.tables import TableEncoder
-from taxarbor.tables.checks import SeenFeatures
+from taxarbor.tables.checks import SeenFeatures, count_repeats
 from taxarbor.tables.columns import Columns, FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy.edit_taxonomy import regroup, resize, restore_units
@@ -33,6 +33,8 @@ from taxarbor.taxonomy.noise import OutlierScorer
 from taxarbor.taxonomy.probabilities import predict_proba
 from taxarbor.tree import Tree
 from taxarbor.tree.edit_tree import drop_rows, sum_below
+
+Rows = TypeVar("Rows")
 
 MAX_NAMED_REFUSALS = 3
 """Leaves that could not be split, and that a warning names."""
@@ -187,6 +189,106 @@ def _describe_refusals(tree: Tree) -> str:
 # The steps of a fit
 
 
+def open_rows(
+    X: TableLike,
+    embedding: TableLike,
+    feature_names: Sequence[str] | None,
+    layer: str | None,
+    *,
+    use_raw: bool,
+    n_threads: int,
+) -> Source:
+    """Return the rows to fit to, as the parameters of ``fit`` choose them."""
+    if use_raw and layer is not None:
+        raise InputError("must be None where use_raw is True", "layer")
+    chosen = RAW if use_raw else layer or ""
+    try:
+        return open_source(
+            X,
+            embedding=embedding,
+            feature_names=feature_names,
+            layer=chosen,
+            n_threads=n_threads,
+        )
+    except InputError as error:
+        is_raw = use_raw and error.parameter == "layer"
+        raise (InputError(error.problem, "use_raw") if is_raw else error) from None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeats:
+    """How often each row of a sample is repeated in a fit."""
+
+    n_rows: int  # of the sample
+    counts: IndexArray | None  # of each row, 0 if it is excluded; None for once
+    per_row: float  # how many repeats stand for a row, or a unit of weight, of the source
+
+    @classmethod
+    def of(
+        cls, sample: Sample, empty: NDArray[np.bool_] | None, n_clusters: int | None
+    ) -> "Repeats":
+        """Count the repeats of the rows of a sample: none of rows without a value."""
+        weights, n = sample.weights, len(sample.rows)
+        if empty is not None:
+            weights = np.where(empty, 0.0, 1.0 if weights is None else weights)
+        counts, per_row = None, n / sample.n_rows
+        if weights is not None:
+            counts = count_repeats(weights)
+            with np.errstate(over="ignore"):
+                per_row = float(counts.sum() / weights.sum())
+            n = int(np.count_nonzero(counts))
+        if n < 2:
+            problem = f"has {counted(n, 'row')} with a value"
+            if sample.weights is not None:
+                problem += " and a positive weight"
+            raise InputError(f"{problem}; a fit needs at least 2", "X")
+        if n_clusters is not None and n_clusters > n:
+            message = f"is {n_clusters}, more than the n_samples={n} rows of the fit; lower it"
+            raise InputError(message, "n_clusters")
+        return cls(len(sample.rows), counts, per_row)
+
+    @property
+    def copies_per_row(self) -> float:
+        """Average number of repeats of a row; 1 where weights are numbers of rows."""
+        if self.counts is None or self.per_row == 1.0:
+            return 1.0
+        return float(self.counts.sum() / np.count_nonzero(self.counts))
+
+    @property
+    def index(self) -> IndexArray:
+        """The position in the sample of each repeat."""
+        rows = np.arange(self.n_rows)
+        return rows if self.counts is None else np.repeat(rows, self.counts)
+
+    def repeat(self, table: Rows) -> Rows:
+        """Return the rows of an array or a CSR matrix of the sample, each repeated."""
+        return table if self.counts is None else table[self.index]  # type: ignore[index]
+
+    def exclude(self, outliers: NDArray[np.bool_]) -> "Repeats":
+        """Return the same without some of the repeats."""
+        return replace(self, counts=np.bincount(self.index[~outliers], minlength=self.n_rows))
+
+    def scale_size(self, size: int) -> int:
+        """Return how many repeats stand for so many rows of the source, at least one."""
+        return max(round(min(size * self.per_row, 2.0**31)), 1)
+
+    def scale_stop(self, stop: StoppingRule) -> StoppingRule:
+        """Return when to stop, with sizes in repeats."""
+        most = stop.max_leaf_size
+        return stop if most is None else replace(stop, max_leaf_size=self.scale_size(most))
+
+    def weigh_rows(self, weights: Array | None, n_rows: int) -> Array | None:
+        """Return the weights of the rows of the source: 0 for those that were excluded.
+
+        Where the sample is not all rows, that is not known, and weights are as given.
+        """
+        if self.counts is None or self.n_rows < n_rows:
+            return weights
+        given = np.ones(self.n_rows) if weights is None else weights
+        return np.where(self.counts > 0, given, 0.0)
+
+
 def make_taxonomy(
     tree: Tree, columns: Columns, estimator: BaseEstimator, sample: Sample
 ) -> Taxonomy:
@@ -194,6 +296,7 @@ def make_taxonomy(
     made_by = _list_parameters(estimator)
     if sample.embedding is not None:
         made_by["embedding"] = sample.embedding_column or True
+    columns = replace(columns, layer=sample.layer)
     return Taxonomy(restore_units(tree, columns), columns, made_by=made_by)
 
 
@@ -223,7 +326,7 @@ def route_source(
         (labels, scores), sizes = work.route(read, slice(0, source.n_rows))
     else:
         kinds = (np.intp, np.float64)
-        (labels, scores), sizes = source.route(work, kinds, n_threads=n_threads)
+        (labels, scores), sizes = source.route(work, kinds)
     if source.in_memory:
         return regroup(taxonomy, labels, weights), labels, scores
     taxonomy = resize(taxonomy, sizes[0, 1:], int(sizes[0, 0]))

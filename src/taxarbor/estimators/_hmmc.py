@@ -1,5 +1,6 @@
 """The paper's method: hierarchical maximum-margin clustering."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self, TypeVar
 
@@ -11,13 +12,14 @@ from taxarbor._errors import GrowthWarning, counted, warn_caller
 from taxarbor._parameters import check_balance, check_choice, check_count, check_strength
 from taxarbor._types import Status, TableLike
 from taxarbor.estimators._base import (
+    Repeats,
     TaxonomyEstimator,
     check_growth,
     make_taxonomy,
+    open_rows,
     start_run,
     warn_if_short,
 )
-from taxarbor.estimators._repeats import Repeats
 from taxarbor.grow import StoppingRule, grow
 from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
@@ -153,12 +155,22 @@ class HMMC(TaxonomyEstimator):
         self.verbose = verbose
 
     def fit(
-        self, X: TableLike, y: object = None, sample_weight: ArrayLike | None = None
+        self,
+        X: TableLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        *,
+        layer: str | None = None,
+        use_raw: bool = False,
     ) -> Self:
         """Fit the taxonomy; see :meth:`Taxarbor.fit`."""
         branching, stop = check_growth(self, self.n_clusters)
         splitter = self._make_splitter(branching)
-        return fit_greedily(self, X, sample_weight, splitter, branching=branching, stop=stop)
+        source = open_rows(X, None, feature_names, layer, use_raw=use_raw, n_threads=1)
+        return fit_greedily(
+            self, source, sample_weight, splitter, branching=branching, stop=stop
+        )
 
     def _make_splitter(self, branching: int) -> MaxMarginSplitter:
         """Check the parameters of a split."""

@@ -22,17 +22,18 @@ from taxarbor.clusters import (
     reduce_wide,
 )
 from taxarbor.estimators._base import (
+    Repeats,
     TaxonomyEstimator,
     check_growth,
     make_taxonomy,
+    open_rows,
     route_source,
     start_run,
     warn_if_short,
 )
-from taxarbor.estimators._repeats import Repeats
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
-from taxarbor.sources import Sample, Source, open_source
+from taxarbor.sources import Sample, Source
 from taxarbor.stability import assess
 from taxarbor.stability.refits import can_refit, measure_cuts
 from taxarbor.tables import TableEncoder
@@ -196,6 +197,9 @@ class Taxarbor(TaxonomyEstimator):
         sample_weight: ArrayLike | None = None,
         embedding: TableLike = None,
         feature_names: Sequence[str] | None = None,
+        *,
+        layer: str | None = None,
+        use_raw: bool = False,
     ) -> Self:
         """Find the clusters, the tree above them and its rules, and route all rows.
 
@@ -206,7 +210,8 @@ class Taxarbor(TaxonomyEstimator):
             memory and are read in blocks: a NumPy memory map, the path of a .npy, .parquet
             or .h5ad file or of a folder of Parquet files, a Dask array or data frame. The
             tree is the same, and holds counts instead of rows; for Dask, ``labels_`` and
-            ``outlier_score_`` are lazy arrays. Of AnnData the matrix ``X`` is used.
+            ``outlier_score_`` are lazy arrays. Lazy frames and streams of Arrow are read into
+            memory, once.
         y : ignored
             Present for API consistency by convention.
         sample_weight : array-like of shape (n_rows,), optional
@@ -222,6 +227,9 @@ class Taxarbor(TaxonomyEstimator):
             .h5ad). By default clusters are found in the features of X.
         feature_names : sequence of str, optional
             Names of the columns of an array or a sparse matrix, which has none of its own.
+        layer, use_raw : str, bool, optional
+            Use this layer of AnnData, or its ``raw``, instead of its ``X``; so does
+            ``predict``, and both in an .h5ad file.
 
         Returns
         -------
@@ -239,7 +247,9 @@ class Taxarbor(TaxonomyEstimator):
             clusters.
         """
         with start_run(self) as run:
-            source = open_source(X, embedding=embedding, feature_names=feature_names)
+            source = open_rows(
+                X, embedding, feature_names, layer, use_raw=use_raw, n_threads=run.width
+            )
             weights = check_weights(sample_weight, source.n_rows)
             curve = None
             if self.n_clusters == "auto":

@@ -1,6 +1,26 @@
 """Where rows are: memory, files, Dask. A source draws a sample and routes every row."""
 
-from taxarbor.sources._local_source import Sample, draw_rows
-from taxarbor.sources._open import Source, open_source, stored_format
+from taxarbor.sources._dask_source import DaskSource
+from taxarbor.sources._matrices import RAW
+from taxarbor.sources._open import (
+    LocalSource,
+    Source,
+    has_layers,
+    load_source,
+    open_source,
+    stored_format,
+)
+from taxarbor.sources._sample import Sample, draw_rows
 
-__all__ = ["Sample", "Source", "draw_rows", "open_source", "stored_format"]
+__all__ = [
+    "RAW",
+    "DaskSource",
+    "LocalSource",
+    "Sample",
+    "Source",
+    "draw_rows",
+    "has_layers",
+    "load_source",
+    "open_source",
+    "stored_format",
+]

@@ -5,22 +5,28 @@ Tasks are pure functions of a partition, so Dask's retries make up for a lost wo
 """
 
 import pickle
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import pairwise
 from operator import add, attrgetter
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeAlias, final
 
+import narwhals as nw
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from taxarbor._errors import InputError, InputTypeError, missing_extra, named_by, some
-from taxarbor._frames import is_frame, take_rows
+from taxarbor._frames import Table, as_table, take_rows
 from taxarbor._types import Array, IndexArray
-from taxarbor.sources._local_source import Reader, Sample, add_vectors, draw_rows
-from taxarbor.sources.file_checks import MAX_NAMED
+from taxarbor.sources._sample import Sample, add_vectors, draw_rows
+from taxarbor.sources.file_checks import MAX_NAMED, Reader
+
+Collected: TypeAlias = Any
+"""An array or a frame of Dask, or a task of it: its types are not known without it."""
+Work: TypeAlias = Callable[[Table, slice], Any]
 
 
 @final
@@ -28,9 +34,10 @@ from taxarbor.sources.file_checks import MAX_NAMED
 class DaskSource:
     """A Dask array or frame; see ``LocalSource``. Nothing is computed before it must be."""
 
-    X: Any
+    X: Collected
     names: list[str] | None
     embedding: str | Reader | None = None
+    layer: ClassVar[str] = ""
     in_memory: ClassVar[bool] = False
     is_lazy: ClassVar[bool] = True
 
@@ -41,18 +48,15 @@ class DaskSource:
         Partitions of unknown sizes are counted when this is first asked for; of frames that
         takes one column.
         """
-        if self.names is None and not np.isnan(self.X.shape[0]):
+        if _is_array(self.X) and not np.isnan(self.X.shape[0]):
             sizes = self.X.chunks[0]
         else:
             import dask
 
-            some = self.X if self.names is None else self.X[self.X.columns[:1]]
+            some = self.X if _is_array(self.X) else self.X[self.X.columns[:1].tolist()]
             find_shape = dask.delayed(attrgetter("shape"))
-            try:
+            with _columns_present():
                 sizes = [n for n, *_ in dask.compute(*map(find_shape, _split(some)))]
-            except KeyError as error:
-                problem = f"has a partition without its first column ({error})"
-                raise InputError(f"{problem}; give all partitions its columns", "X") from error
         bounds = np.cumsum([0, *sizes], dtype=np.intp)
         if not bounds[-1]:
             raise InputError("has no rows; all of its partitions are empty", "X")
@@ -81,26 +85,26 @@ class DaskSource:
         rows, counts = draw_rows(self.n_rows, n, seed, weights)
         n_drawn = np.diff(np.searchsorted(rows, self.bounds))
         slices = {k: some for k, some in self.slices.items() if n_drawn[k]}
-        tables = dask.compute(*self._map(partial(_take, rows), slices))
+        with _columns_present():
+            tables = dask.compute(*self._map(partial(_take, rows), slices))
         return add_vectors(Sample(_stack(tables), rows, counts, self.n_rows), self.embedding)
 
     def keep(self, names: Collection[str]) -> "DaskSource":
-        """Return the source itself: Dask reads all columns."""
-        return self
+        """Return the source with the named columns only, or as it is if it has no others."""
+        kept = [j for j, name in enumerate(self.names or ()) if name in names]
+        if self.names is None or not kept or len(kept) == self.n_columns:
+            return self
+        X = self.X[:, kept] if _is_array(self.X) else self.X[self.X.columns[kept].tolist()]
+        return replace(self, X=X, names=[self.names[j] for j in kept])
 
-    def route(
-        self,
-        work: Callable[[Any, slice], Any],
-        dtypes: Sequence[DTypeLike],
-        *,
-        n_threads: int = 1,
-    ) -> tuple[list[Any], Any]:
+    def route(self, work: Work, dtypes: Sequence[DTypeLike]) -> tuple[list[Collected], Any]:
         """Return lazy arrays, whose blocks are kept by the scheduler, and the total."""
         import dask
         import dask.array as da
 
-        results = dask.persist(*self._map(partial(_route, work), self.slices))
-        totals = dask.compute(*(result[0] for result in results))
+        with _columns_present():
+            results = dask.persist(*self._map(partial(_route, work), self.slices))
+            totals = dask.compute(*(result[0] for result in results))
         sizes = [rows.stop - rows.start for rows in self.slices.values()]
         arrays = []
         for j, dtype in enumerate(dtypes, start=1):
@@ -109,38 +113,34 @@ class DaskSource:
             arrays.append(da.concatenate(blocks))
         return arrays, reduce(add, totals)
 
-    def apply(
-        self,
-        work: Callable[[Any], Any],
-        dtype: DTypeLike,
-        n_columns: int | None = None,
-        *,
-        n_threads: int = 1,
-    ) -> Any:
-        """Return a lazy array; its chunks are known where those of X are."""
+    def apply(self, work: Work, dtype: DTypeLike, n_columns: int | None = None) -> Collected:
+        """Return the array of ``work`` lazily; its chunks are known where those of X are.
+
+        It has one dimension, or so many columns.
+        """
         import dask.array as da
 
         width = () if n_columns is None else (n_columns,)
         n_blocks = self.X.npartitions
-        sizes = self.X.chunks[0] if self.names is None else [np.nan] * n_blocks
+        sizes = self.X.chunks[0] if _is_array(self.X) else [np.nan] * n_blocks
         call = partial(_apply, work, np.empty((0, *width), dtype))
         pairs = zip(self._map(call, dict.fromkeys(range(n_blocks))), sizes, strict=True)
         blocks = [da.from_delayed(result, (size, *width), dtype) for result, size in pairs]
         return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
-    def _map(
-        self, work: Callable[[Any, slice], Any], slices: Mapping[int, slice | None]
-    ) -> list[Any]:
+    def _map(self, work: Work, slices: Mapping[int, slice | None]) -> list[Collected]:
         """Return a task for each partition in a mapping to its rows, None if not counted."""
         from dask import delayed
 
-        expected = self.names or [f"{self.n_columns} columns"]
+        expected = [f"{self.n_columns} columns"]
+        if not _is_array(self.X):
+            expected = [str(name) for name in self.X.columns]
         shared = delayed(_Packed((work, expected)), traverse=False)
         parts = _split(self.X)
         return [delayed(_run)(parts[k], k, rows, shared) for k, rows in slices.items()]
 
 
-def open_dask(X: Any) -> DaskSource:
+def open_dask(X: Collected) -> DaskSource:
     """Return a collection as a source, or raise InputError."""
     try:
         import dask.array as da
@@ -168,13 +168,28 @@ def open_dask(X: Any) -> DaskSource:
     return DaskSource(X, None)
 
 
-def _split(X: Any) -> list[Any]:
-    """Return the tasks that make the partitions of a collection."""
-    import dask.dataframe as dd
+def _is_array(X: Collected) -> bool:
+    import dask.array as da
 
-    if isinstance(X, dd.DataFrame):  # of which optimising may read several parts as one
-        return list(X.simplify().to_delayed(optimize_graph=False))
-    return list(X.to_delayed().ravel())
+    return isinstance(X, da.Array)
+
+
+def _split(X: Collected) -> list[Collected]:
+    """Return the tasks that make the partitions of a collection."""
+    if _is_array(X):
+        return list(X.to_delayed().ravel())
+    # Optimising may read several partitions as one.
+    return list(X.simplify().to_delayed(optimize_graph=False))
+
+
+@contextmanager
+def _columns_present() -> Iterator[None]:
+    """Turn the KeyError of a partition that lacks a column into InputError."""
+    try:
+        yield
+    except KeyError as error:
+        problem = f"has a partition without a column that X says it has: {error.args[0]}"
+        raise InputError(f"{problem}; make the partitions alike", "X") from error
 
 
 @final
@@ -200,12 +215,12 @@ def _unpack(data: bytes) -> _Packed:
 def _run(part: Any, number: int, rows: slice | None, shared: _Packed) -> Any:
     """Return the result of the work on a partition, or raise InputError that names it."""
     work, expected = shared.value
-    if is_frame(part):
-        title, columns = f"partition {number} of X", [str(name) for name in part.columns]
-    else:
+    part = as_table(part)
+    if isinstance(part, nw.DataFrame):
+        title, columns = f"partition {number} of X", [*map(str, part.columns)]
+    else:  # aligned, as kernels need it
         title, columns = f"block {number} of X", [f"{part.shape[-1]} columns"]
-        is_sparse = sparse.issparse(part)  # a copy is aligned, as kernels need it
-        part = sparse.csr_array(part, copy=True) if is_sparse else np.require(part, None, "A")
+        part = np.require(part, None, "A") if isinstance(part, np.ndarray) else part.tocsr(True)
     if columns != expected:
         given, known = some(columns, MAX_NAMED), some(expected, MAX_NAMED)
         raise InputError(f"{title} has {given}, but X says {known}")
@@ -217,29 +232,33 @@ def _run(part: Any, number: int, rows: slice | None, shared: _Packed) -> Any:
         return work(part, rows)
 
 
-def _take(sampled: IndexArray, table: Any, rows: slice) -> Any:
+def _take(sampled: IndexArray, table: Table, rows: slice) -> Any:
     inside = sampled[slice(*np.searchsorted(sampled, (rows.start, rows.stop)))] - rows.start
-    return table if len(inside) == table.shape[0] else take_rows(table, inside)
+    taken = table if len(inside) == table.shape[0] else take_rows(table, inside)
+    return taken.to_native() if isinstance(taken, nw.DataFrame) else taken
 
 
-def _route(work: Callable[[Any, slice], Any], table: Any, rows: slice) -> tuple[Any, ...]:
+def _route(work: Work, table: Table, rows: slice) -> tuple[Any, ...]:
     """Return what is added up, and the arrays."""
     arrays, small = work(table, rows)
     return small, *arrays
 
 
-def _apply(work: Callable[[Any], Any], empty: Any, table: Any, rows: slice) -> Any:
-    return np.asarray(work(table)).astype(empty.dtype, copy=False) if table.shape[0] else empty
+def _apply(work: Work, empty: NDArray[Any], table: Table, rows: slice) -> NDArray[Any]:
+    if not table.shape[0]:
+        return empty
+    (found,), _ = work(table, rows)
+    return np.asarray(found, empty.dtype)
 
 
-def _stack(tables: Sequence[Any]) -> Any:
+def _stack(tables: Sequence[Any]) -> Table:
     """Return tables one below the other."""
     if len(tables) == 1:
-        return tables[0]
+        return as_table(tables[0])
     if sparse.issparse(tables[0]):
-        return sparse.vstack(tables, format="csr")
-    if not is_frame(tables[0]):
-        return np.concatenate(tables)
+        return as_table(sparse.vstack(tables, format="csr"))
+    if isinstance(tables[0], np.ndarray):
+        return as_table(np.concatenate(tables))
     from dask.dataframe.dispatch import concat  # unites categories
 
-    return concat([*tables])
+    return as_table(concat([*tables]))

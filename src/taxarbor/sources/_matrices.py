@@ -6,17 +6,17 @@ along. https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import missing_extra
-from taxarbor._types import IndexArray
+from taxarbor._errors import InputError, missing_extra
+from taxarbor._types import IndexArray, Matrix
 from taxarbor.rows import check_structure
 from taxarbor.sources.file_checks import (
     Block,
@@ -24,8 +24,12 @@ from taxarbor.sources.file_checks import (
     as_texts,
     check_matrix,
     find_columns,
+    list_names,
     read_blocks,
 )
+
+RAW = "raw/X"
+"""The layer that is the matrix of ``raw``, in AnnData and in h5ad files."""
 
 MAPPED_BYTES = 1 << 28
 """Bytes of a file over which sampled rows are taken through one map."""
@@ -37,39 +41,47 @@ class NpyReader:
     """An npy file, and a map of it through which no page is read."""
 
     file: File
-    array: NDArray[Any]
-    names: ClassVar[None] = None
-    in_memory: ClassVar[bool] = False
+    array: "np.memmap[tuple[int, int], np.dtype[Any]]"
+    chosen: Sequence[int] | None = None
+    """The columns to return."""
 
     @property
-    def n_rows(self) -> int:
-        return len(self.array)
-
-    @property
-    def n_columns(self) -> int:
-        return int(self.array.shape[1])
+    def shape(self) -> tuple[int, int]:
+        n_rows, width = self.array.shape
+        return n_rows, width if self.chosen is None else len(self.chosen)
 
     def blocks(self) -> Iterator[Block]:
-        return read_blocks(self.file.name, self.n_rows, self.array[:1].nbytes, self.read)
+        return read_blocks(self.file.name, self.shape[0], self.array[:1].nbytes, self.read)
 
     def read(self, first: int, last: int) -> NDArray[Any]:
         """Return rows in C order and the byte order of this machine."""
         with self.file.reading("npy"):
             if not self.array.flags.c_contiguous:
-                return as_native(np.load(self.file.path, mmap_mode="r")[first:last])
-            begin = self.array.offset + first * self.array[:1].nbytes  # type: ignore[attr-defined]
-            n_cells = (last - first) * self.n_columns
+                return self._finish(self._map()[first:last])
+            width = self.array.shape[1]
+            begin = self.array.offset + first * self.array[:1].nbytes
+            n_cells = (last - first) * width
             cells = np.fromfile(self.file.path, self.array.dtype, n_cells, offset=begin)
-            return as_native(cells.reshape(last - first, self.n_columns))
+            return self._finish(cells.reshape(-1, width))
 
     def take(self, rows: IndexArray) -> NDArray[Any]:
         """Return some of the rows, by maps of which few pages stay in memory at a time."""
-        if len(rows) == self.n_rows:
-            return self.read(0, self.n_rows)
+        if len(rows) == self.shape[0]:
+            return self.read(0, len(rows))
         parts = np.array_split(rows, 1 + self.array.nbytes // MAPPED_BYTES)
         with self.file.reading("npy"):
-            maps = (np.load(self.file.path, mmap_mode="r")[part] for part in parts if len(part))
-            return as_native(np.concatenate([*maps]))
+            return self._finish(np.concatenate([self._map()[p] for p in parts if len(p)]))
+
+    def keep(self, columns: Sequence[int]) -> "NpyReader":
+        before = range(self.shape[1]) if self.chosen is None else self.chosen
+        return replace(self, chosen=[before[j] for j in columns])
+
+    def _map(self) -> NDArray[Any]:
+        mapped: NDArray[Any] = np.load(self.file.path, mmap_mode="r")
+        return mapped
+
+    def _finish(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return as_native(rows if self.chosen is None else rows[:, self.chosen])
 
 
 def as_native(X: NDArray[Any]) -> NDArray[Any]:
@@ -94,34 +106,30 @@ def open_npy(path: str | os.PathLike[str]) -> NpyReader:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class H5adReader:
-    """``X`` of an h5ad file, an array or a CSR or CSC matrix, or an array of ``obsm``."""
+    """``X`` of an h5ad file, an array or a CSR or CSC matrix, or another matrix in it."""
 
     file: File
-    shape: tuple[int, int]
+    size: tuple[int, int]
+    """Rows and columns in the file."""
     row_bytes: float
     layout: str | None
     """``encoding-type`` of a sparse matrix."""
     key: str = "X"
     names: list[str] | None = None
-    chosen: list[int] | None = None
+    chosen: Sequence[int] | None = None
     """The columns to read."""
-    in_memory: ClassVar[bool] = False
 
     @property
-    def n_rows(self) -> int:
-        return self.shape[0]
-
-    @property
-    def n_columns(self) -> int:
-        return self.shape[1] if self.chosen is None else len(self.chosen)
+    def shape(self) -> tuple[int, int]:
+        return self.size[0], self.size[1] if self.chosen is None else len(self.chosen)
 
     def blocks(self) -> Iterator[Block]:
-        return read_blocks(self.file.name, self.n_rows, self.row_bytes, self.read)
+        return read_blocks(self.file.name, self.size[0], self.row_bytes, self.read)
 
-    def read(self, first: int, last: int) -> Any:
+    def read(self, first: int, last: int) -> Matrix:
         """Return rows as an array in C order or a CSR array."""
         with open_group(self.file) as group:
-            X = self._read(group[self.key], first, last)
+            X: Matrix = self._read(group[self.key], first, last)
         return X if self.chosen is None else X[:, self.chosen]
 
     def _read(self, X: Any, first: int, last: int) -> Any:
@@ -129,20 +137,24 @@ class H5adReader:
             return np.ascontiguousarray(X[first:last])
         if self.layout == "csc_matrix":  # is read whole
             parts = (X["data"][()], X["indices"][()], X["indptr"][()])
-            columns: Any = sparse.csc_array(parts, shape=self.shape)
+            columns: Any = sparse.csc_array(parts, shape=self.size)
             check_structure(columns)
             return columns.tocsr()[first:last]
         ends = X["indptr"][first : last + 1]
         begin, end = int(ends[0]), int(ends[-1])
         parts = (X["data"][begin:end], X["indices"][begin:end], ends - begin)
-        rows: Any = sparse.csr_array(parts, shape=(last - first, self.shape[1]))
+        rows: Any = sparse.csr_array(parts, shape=(last - first, self.size[1]))
         check_structure(rows)
         return rows
 
-    def take(self, rows: IndexArray) -> Any:
-        if len(rows) == self.n_rows:
-            return self.read(0, self.n_rows)
-        parts = []
+    def keep(self, columns: Sequence[int]) -> "H5adReader":
+        before = range(self.size[1]) if self.chosen is None else self.chosen
+        return replace(self, chosen=[before[j] for j in columns])
+
+    def take(self, rows: IndexArray) -> Matrix:
+        if len(rows) == self.size[0]:
+            return self.read(0, len(rows))
+        parts: list[Any] = []
         for _, block, table in self.blocks():
             inside = rows[slice(*np.searchsorted(rows, (block.start, block.stop)))]
             if len(inside):
@@ -155,13 +167,17 @@ def open_h5ad(
     columns: Sequence[str] | None = None,
     *,
     in_blocks: bool = True,
+    layer: str = "",
 ) -> H5adReader:
-    """Return a reader of ``X`` of an h5ad file, whose columns are named by ``var``."""
+    """Return a reader of ``X`` of an h5ad file, or of a layer, with the names in ``var``."""
     file = File.open(path)
+    key = "X" if not layer else layer if layer == RAW else f"layers/{layer}"
     with open_group(file) as group:
-        var = get_frame(file, group, "var")
+        if layer and key not in group:
+            raise no_layer(file.name, layer, group.get("layers", ()))
+        var = get_frame(file, group, "raw/var" if layer == RAW else "var")
         names = make_unique(read_column(file, var, var.attrs["_index"]))
-        X = group["X"]
+        X = group[key]
         layout = str(X.attrs.get("encoding-type")) if _is_group(X) else None
         if layout is None:
             dtype, shape = X.dtype, X.shape
@@ -169,18 +185,26 @@ def open_h5ad(
         else:
             if layout not in ("csr_matrix", *(() if in_blocks else ("csc_matrix",))):
                 hint = "adata.X = adata.X.tocsr(), then adata.write_h5ad(...)"
-                problem = f"holds X as {layout!r}, which cannot be read{' by rows' * in_blocks}"
+                problem = (
+                    f"holds {key} as {layout!r}, which cannot be read{' by rows' * in_blocks}"
+                )
                 raise file.error(f"{problem}; write it as CSR: {hint}")
             shape, dtype = tuple(int(length) for length in X.attrs["shape"]), X["data"].dtype
             if len(X["indptr"]) != shape[layout == "csc_matrix"] + 1:
-                raise ValueError(f"X of shape {shape} has {len(X['indptr']):,} pointers")
+                raise ValueError(f"{key} of shape {shape} has {len(X['indptr']):,} pointers")
             row_bytes = len(X["data"]) * (dtype.itemsize + 8.0) / max(shape[0], 1) + 8.0
     check_matrix(file.name, dtype, shape)
     if len(names) != shape[1]:
         raise file.error(f"names {len(names):,} columns and has {shape[1]:,}")
     chosen = None if columns is None else find_columns(file.name, columns, names)
     names = names if columns is None else [*columns]
-    return H5adReader(file, shape, row_bytes, layout, names=names, chosen=chosen)
+    return H5adReader(file, shape, row_bytes, layout, key, names, chosen)
+
+
+def no_layer(title: str, layer: str, layers: Collection[str]) -> InputError:
+    """Return an error for a layer that AnnData, or a file of it, lacks."""
+    present = f"name one of {list_names(layers)}" if layers else "it has none"
+    return InputError(f"is {layer!r}, which {title} has not; {present}", "layer")
 
 
 def open_obsm(file: File) -> dict[str, H5adReader]:

@@ -1,47 +1,205 @@
-"""One way to open whatever holds rows."""
+"""Rows in the memory or the files of this machine, and one way to open all that holds rows."""
 
 import errno
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias, final
 
+import narwhals as nw
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import issparse
 
-from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted
-from taxarbor._frames import as_frame, as_table, as_vectors, column_names, is_anndata, is_dask
+from taxarbor._errors import FileFormatError, InputError, InputTypeError, counted, named_by
+from taxarbor._frames import (
+    Table,
+    as_table,
+    as_vectors,
+    column_names,
+    is_anndata,
+    is_dask,
+    take_rows,
+)
+from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.sources._dask_source import DaskSource, open_dask
-from taxarbor.sources._local_source import LocalSource, Memory, Reader
 from taxarbor.sources._matrices import (
+    RAW,
     H5adReader,
-    NpyReader,
+    as_native,
     make_unique,
+    no_layer,
     open_h5ad,
     open_npy,
     open_obsm,
 )
-from taxarbor.sources._parquet import SUFFIXES, ParquetReader, open_parquet
-from taxarbor.sources.file_checks import base_name, find_columns, list_names
+from taxarbor.sources._parquet import SUFFIXES, open_parquet
+from taxarbor.sources._sample import Sample, add_vectors, draw_rows
+from taxarbor.sources.file_checks import (
+    Block,
+    Reader,
+    base_name,
+    count_block_rows,
+    find_columns,
+    list_names,
+)
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
+FRAME_ROWS = 100_000
+"""Rows of a data frame that are encoded at a time."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """A table in memory: one block, the object itself; frames are encoded by parts."""
+
+    table: Table
+    is_mapped: bool = False
+    """Whether it is a memory map, which is read by parts."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.table.shape
+
+    def blocks(self) -> Iterator[Block]:
+        n_rows = step = max(self.shape[0], 1)
+        if isinstance(self.table, nw.DataFrame):
+            step = FRAME_ROWS
+        elif isinstance(self.table, np.ndarray) and self.is_mapped:
+            step = count_block_rows(self.table[:1].nbytes)
+        for first in range(0, n_rows, step):
+            rows = slice(first, min(first + step, self.shape[0]))
+            yield Block(None, rows, self._read(rows, step >= n_rows))
+
+    def take(self, rows: IndexArray) -> Table:
+        return self._read(rows, len(rows) == self.shape[0])
+
+    def keep(self, columns: Sequence[int]) -> "Memory":
+        return replace(self, table=self.table[:, [*columns]])
+
+    def _read(self, rows: IndexArray | slice, is_whole: bool) -> Table:
+        part = self.table if is_whole else take_rows(self.table, rows)
+        return as_native(part) if isinstance(part, np.ndarray) and self.is_mapped else part
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalSource:
+    """Rows in the memory or in the files of this machine, in a fixed order."""
+
+    reader: Reader
+    names: list[str] | None = None
+    """Names of the columns, where they have any."""
+    embedding: str | Reader | None = None
+    """The column with the vectors of the rows, or a reader of them."""
+    layer: str = ""
+    """What was read of AnnData; see ``open_source``."""
+    n_threads: int = 1
+    """Blocks of a file that are worked on at a time."""
+    is_lazy: ClassVar[bool] = False
+    """Whether results are lazy arrays."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.reader.shape[0]
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.reader.shape[1]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all rows are in memory."""
+        return isinstance(self.reader, Memory) and not self.reader.is_mapped
+
+    def sample(self, n: int, seed: int, weights: Array | None = None) -> Sample:
+        """Return the n rows with the lowest hash of (seed, row number); all if no more.
+
+        With weights, rows are drawn in proportion to them and rows of weight 0 never. Integer
+        weights equal repeated rows where nothing is left out, and in expectation beyond.
+        """
+        rows, counts = draw_rows(self.n_rows, n, seed, weights)
+        sample = Sample(self.reader.take(rows), rows, counts, self.n_rows, self.layer)
+        return add_vectors(sample, self.embedding)
+
+    def keep(self, names: Collection[str]) -> "LocalSource":
+        """Return the source with the named columns only, or as it is if it has no others."""
+        kept = [j for j, name in enumerate(self.names or ()) if name in names]
+        if self.names is None or not kept or len(kept) == self.n_columns:
+            return self
+        names = [self.names[j] for j in kept]
+        return replace(self, reader=self.reader.keep(kept), names=names)
+
+    def route(
+        self, work: Callable[[Table, slice], Any], dtypes: Sequence[DTypeLike]
+    ) -> tuple[list[NDArray[Any]], Any]:
+        """Return arrays over all rows, and a total, from one pass over the blocks.
+
+        ``work(table, rows)`` gets the rows of a block and their numbers as a slice. It returns
+        a tuple of arrays with one entry for each, and a value that is added up with ``+`` over
+        all blocks, in their order; for Dask it must be picklable. The dtypes are those of the
+        arrays.
+        """
+        arrays: list[NDArray[Any]] = []
+        total: Any = None
+        for rows, (parts, small) in self._map(work):
+            typed = [np.asarray(part, t) for part, t in zip(parts, dtypes, strict=True)]
+            if rows == slice(0, self.n_rows):
+                return typed, small
+            arrays = arrays or [np.empty((self.n_rows, *p.shape[1:]), p.dtype) for p in typed]
+            for array, part in zip(arrays, typed, strict=True):
+                array[rows] = part
+            total = small if total is None else total + small
+        return arrays, total
+
+    def _map(self, work: Callable[[Table, slice], Any]) -> Iterator[tuple[slice, Any]]:
+        """Yield the rows of each block with the result, in order; few wait in memory."""
+
+        def run(block: Block) -> Any:
+            with named_by(block.title):
+                return work(block.table, block.rows)
+
+        if self.n_threads == 1 or self.in_memory:
+            yield from ((block.rows, run(block)) for block in self.reader.blocks())
+            return
+        waiting: deque[tuple[slice, Future[Any]]] = deque()
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            for block in self.reader.blocks():
+                waiting.append((block.rows, pool.submit(run, block)))
+                if len(waiting) > self.n_threads:
+                    rows, future = waiting.popleft()
+                    yield rows, future.result()
+            yield from ((rows, future.result()) for rows, future in waiting)
+
 
 Source: TypeAlias = LocalSource | DaskSource
 
 
 def open_source(
-    X: Any,
+    X: TableLike,
     columns: Sequence[str] | None = None,
     format: str | None = None,
-    embedding: Any = None,
+    embedding: TableLike = None,
     feature_names: Sequence[str] | None = None,
+    *,
+    layer: str = "",
+    n_threads: int = 1,
 ) -> Source:
-    """Return the rows of a table as a source, or raise InputError. Cells are not read.
+    """Return the rows of a table as a source, or raise InputError. Files are not read yet.
 
     Any text is a path: of a ``.npy``, ``.parquet`` or ``.h5ad`` file, or of a folder of Parquet
     files, of which some columns may be chosen by name. The format is needed where the name of
-    a file does not say it. Of AnnData the matrix ``X`` is used. A source is returned as it is.
+    a file does not say it. Lazy frames and streams are read into memory, and a source is
+    returned as it is.
+
+    Of AnnData and ``.h5ad`` the matrix ``X`` is read, or the named layer; ``raw/X`` is the
+    matrix of ``raw``. Blocks of files are worked on in so many threads.
 
     The embedding has vectors of the rows: an array, the path of a ``.npy`` file, a reader, or
     the name of a column of X or of an entry of ``obsm``.
@@ -52,48 +210,34 @@ def open_source(
     >>> source.n_rows, source.names, source.sample(10, seed=0).rows
     (2, None, array([0, 1]))
     """
-    if isinstance(X, str | os.PathLike):
-        source: Source = LocalSource(_open_path(X, columns, format))
+    if layer and not has_layers(X, format):
+        raise InputError("is for AnnData and .h5ad files", "layer")
+    if isinstance(X, LocalSource | DaskSource):
+        source: Source = X
+    elif is_dask(X):
+        source = open_dask(X)
+    elif isinstance(X, str | os.PathLike):
+        source = LocalSource(*_open_path(X, columns, format, layer), None, layer, n_threads)
     else:
-        source = X if isinstance(X, LocalSource | DaskSource) else _open(X)
-    if feature_names is not None and isinstance(source, LocalSource):
-        reader: Any = source.reader
-        names = [*map(str, feature_names)]
-        source = replace(source, reader=replace(reader, names=names))
+        source = LocalSource(*_open_table(X, layer), None, layer, n_threads)
+    if feature_names is not None:
+        source = replace(source, names=_check_names(feature_names, source))
     if embedding is None:
         return source
     try:
         vectors = _open_embedding(embedding, X, source)
     except (FileFormatError, OSError) as error:
         raise InputError(f"cannot be read: {error}", "embedding") from error
-    if not isinstance(vectors, str) and vectors.n_rows != source.n_rows:
-        sizes = f"has {counted(vectors.n_rows, 'row')}, and X has {source.n_rows:,}"
+    if not isinstance(vectors, str) and vectors.shape[0] != source.n_rows:
+        sizes = f"has {counted(vectors.shape[0], 'row')}, and X has {source.n_rows:,}"
         raise InputError(f"{sizes}; give a vector for each row of X", "embedding")
     return replace(source, embedding=vectors)
 
 
-def _open(X: Any) -> Source:
-    if is_dask(X):
-        return open_dask(X)
-    if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X.filename is not None:
-        return LocalSource(Memory(X, X.shape[0], X.shape[1], None, in_memory=False))
-    if is_anndata(X):
-        if X.isbacked:
-            raise InputTypeError("is backed by a file; pass the path of the file", "X")
-        names = make_unique([*map(str, X.var_names)])
-        return LocalSource(Memory(X.X, X.n_obs, X.n_vars, names))
-    table = as_frame(X)
-    try:
-        shape = getattr(table, "shape", None) or np.asarray(table).shape
-        n_rows = int(shape[0])
-    except (TypeError, IndexError):
-        message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
-        raise InputTypeError(message, "X") from None
-    except ValueError as error:  # rows of different lengths
-        raise InputError(f"is no table: {error}", "X") from error
-    if len(shape) != 2:
-        table = as_table(table)  # which refuses it
-    return LocalSource(Memory(table, n_rows, int(shape[1]), column_names(table)))
+def has_layers(X: TableLike, format: str | None = None) -> bool:
+    """Return whether a table is AnnData, in memory or in a file."""
+    is_path = isinstance(X, str | os.PathLike)
+    return (format or stored_format(X)) == "h5ad" if is_path else is_anndata(X)
 
 
 def stored_format(path: str | os.PathLike[str]) -> str | None:
@@ -101,27 +245,77 @@ def stored_format(path: str | os.PathLike[str]) -> str | None:
     return "parquet" if Path(path).is_dir() else FORMATS.get(Path(path).suffix.lower())
 
 
+def load_source(X: TableLike, layer: str = "") -> LocalSource:
+    """Open rows that fit into memory; raise InputTypeError for those of Dask."""
+    source = open_source(X, layer=layer)
+    if isinstance(source, DaskSource):
+        problem = f"must be rows in memory or in a file, got a {type(X).__name__} of Dask"
+        raise InputTypeError(f"{problem}: compute a sample of them first", "X")
+    return source
+
+
+def _open_table(X: TableLike, layer: str) -> tuple[Memory, list[str] | None]:
+    if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X.filename is not None:
+        return Memory(X, is_mapped=True), None
+    if is_anndata(X):
+        matrix, names = _select_layer(X, layer)
+        return Memory(as_table(matrix)), make_unique([*map(str, names)])
+    table = as_table(X)
+    return Memory(table), column_names(table)
+
+
+def _select_layer(adata: Any, layer: str) -> tuple[Any, Any]:
+    """Return a matrix of AnnData, and the names of its columns."""
+    if adata.isbacked:
+        raise InputTypeError("is backed by a file; pass the path of the file", "X")
+    if not layer:
+        return adata.X, adata.var_names
+    if layer == RAW and adata.raw is not None:
+        return adata.raw.X, adata.raw.var_names
+    if layer in adata.layers:
+        return adata.layers[layer], adata.var_names
+    raise no_layer("X", layer, adata.layers)
+
+
 def _open_path(
-    path: str | os.PathLike[str], columns: Sequence[str] | None, format: str | None
-) -> Reader:
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None,
+    format: str | None,
+    layer: str,
+) -> tuple[Reader, list[str] | None]:
     format, name = format or stored_format(path), base_name(path)
     if not Path(path).exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     if format == "parquet":
-        return open_parquet(path, columns)
+        frames = open_parquet(path, columns)
+        return frames, frames.names
     if Path(path).is_dir():
         raise InputError(f"{name} is a folder; give a file in it")
     if format == "npy":
         if columns is not None:
             find_columns(name, columns, None)
-        return open_npy(path)
+        return open_npy(path), None
     if format == "h5ad":
-        return open_h5ad(path, columns)
+        matrix = open_h5ad(path, columns, layer=layer)
+        return matrix, matrix.names
     expected = "expected .npy, .parquet or .h5ad, or a folder of Parquet files"
-    raise InputError(f"{name} cannot be read in blocks; {expected}")
+    remedy = "read others into memory: taxarbor.tables.read_table(path).X"
+    raise InputError(f"{name} cannot be read in blocks; {expected}; {remedy}")
 
 
-def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
+def _check_names(given: Sequence[str], source: Source) -> list[str]:
+    """Return names of the columns of an array, or raise InputError."""
+    names = [] if isinstance(given, str) else [str(name) for name in given]
+    if len(names) != source.n_columns or len({*names}) < len(names):
+        expected = f"must hold {source.n_columns:,} different names, one for each column of X"
+        raise InputError(f"{expected}; got {list_names(names) or repr(given)}", "feature_names")
+    if source.names is not None and source.names != names:
+        problem = "differs from the names that the columns of X have"
+        raise InputError(f"{problem}; rename them in X instead", "feature_names")
+    return names
+
+
+def _open_embedding(embedding: TableLike, X: TableLike, source: Source) -> str | Reader:
     """Return the column that holds the vectors of a source's rows, or a reader of them."""
     if isinstance(embedding, str):
         reader = source.reader if isinstance(source, LocalSource) else None
@@ -143,12 +337,10 @@ def _open_embedding(embedding: Any, X: Any, source: Source) -> str | Reader:
             raise InputError(f"{problem}; {remedy}", "embedding")
     if isinstance(embedding, str | os.PathLike):
         return open_npy(embedding)
-    if isinstance(embedding, Memory | NpyReader | H5adReader | ParquetReader):
-        return embedding
-    return _open_vectors(embedding)
+    return embedding if isinstance(embedding, Reader) else _open_vectors(embedding)
 
 
-def _open_vectors(embedding: Any) -> Memory:
+def _open_vectors(embedding: TableLike) -> Memory:
     """Return vectors in memory, or raise InputError unless they are a matrix of numbers."""
     if is_dask(embedding) or issparse(embedding):
         kind = "sparse" if issparse(embedding) else "of Dask"
@@ -165,4 +357,4 @@ def _open_vectors(embedding: Any) -> Memory:
     if array.ndim != 2 or not array.shape[1]:
         message = f"must have the shape (n_rows, n_dimensions), got {array.shape}"
         raise InputError(message, "embedding")
-    return Memory(array, len(array), array.shape[1], None)
+    return Memory(array)

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from taxarbor._errors import FileFormatError, missing_extra
+from taxarbor._frames import Table, as_table
 from taxarbor._types import IndexArray
 from taxarbor.sources.file_checks import (
     Block,
@@ -24,9 +25,7 @@ BUFFER_BYTES = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ParquetFile:
+class ParquetFile(NamedTuple):
     """A Parquet file, with its metadata read."""
 
     file: File
@@ -41,15 +40,13 @@ class ParquetReader:
 
     files: Sequence[ParquetFile]
     names: list[str]
-    in_memory: ClassVar[bool] = False
 
     @property
-    def n_rows(self) -> int:
-        return sum(one.n_rows for one in self.files)
+    def shape(self) -> tuple[int, int]:
+        return sum(one.n_rows for one in self.files), len(self.names)
 
-    @property
-    def n_columns(self) -> int:
-        return len(self.names)
+    def keep(self, columns: Sequence[int]) -> "ParquetReader":
+        return replace(self, names=[self.names[j] for j in columns])
 
     def blocks(self) -> Iterator[Block]:
         import pyarrow as pa
@@ -57,11 +54,10 @@ class ParquetReader:
         for file, rows, start, batch in self._batches():
             title = f"{file.name}, rows {rows.start - start} to {rows.stop - start - 1}"
             with file.reading("parquet"):
-                frame = to_pandas(pa.Table.from_batches([batch]))
+                frame = as_table(to_pandas(pa.Table.from_batches([batch])))
             yield Block(title, rows, frame)
 
-    def take(self, rows: IndexArray) -> Any:
-        """Return some rows as one frame."""
+    def take(self, rows: IndexArray) -> Table:
         import pyarrow as pa
 
         batches = []
@@ -69,7 +65,7 @@ class ParquetReader:
             inside = rows[slice(*np.searchsorted(rows, (block.start, block.stop)))]
             if len(inside):
                 batches.append(batch.take(pa.array(inside - block.start)))
-        return to_pandas(pa.Table.from_batches(batches).combine_chunks())
+        return as_table(to_pandas(pa.Table.from_batches(batches).combine_chunks()))
 
     def read_all(self) -> Any:
         """Return all rows as a table of Arrow."""

@@ -1,4 +1,4 @@
-"""Shared by readers of files: blocks of rows, names of columns, errors that name the file."""
+"""What readers are, and what those of files share: blocks, names, errors that name the file."""
 
 import difflib
 import math
@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 
 from taxarbor._errors import FileFormatError, some
+from taxarbor._frames import Table
+from taxarbor._types import IndexArray
 
 BLOCK_BYTES = 1 << 24
 """Bytes of a block that is read from a file."""
@@ -25,7 +27,29 @@ class Block(NamedTuple):
 
     title: str | None
     rows: slice
-    table: Any
+    table: Table
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """The rows of a table, from memory or a file, in a fixed order."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        ...
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows in blocks."""
+        ...
+
+    def take(self, rows: IndexArray) -> Table:
+        """Return the rows of these numbers, which ascend."""
+        ...
+
+    def keep(self, columns: Sequence[int]) -> Self:
+        """Return a reader of these columns, by their positions."""
+        ...
 
 
 @final
@@ -80,11 +104,12 @@ def _find_state(path: str | os.PathLike[str]) -> tuple[int, int]:
 def reading(name: str, format: str) -> Iterator[None]:
     """Turn the errors of other libraries into a FileFormatError, in one line.
 
-    Libraries raise errors of many types for a damaged file, from EOFError to MemoryError.
+    Libraries raise errors of many types for a damaged file; MemoryError, which may be one of
+    them, stays what it is.
     """
     try:
         yield
-    except (FileFormatError, ImportError):
+    except (FileFormatError, ImportError, MemoryError):
         raise
     except UnicodeDecodeError as error:
         byte = f"{error.reason}: 0x{error.object[error.start]:02x}"

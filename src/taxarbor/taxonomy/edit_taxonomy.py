@@ -12,7 +12,7 @@ from taxarbor._number_text import round_between
 from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.tables.checks import check_weights
 from taxarbor.tables.columns import Columns
-from taxarbor.taxonomy.new_rows import add_columns, load_rows, read_rows, route
+from taxarbor.taxonomy.new_rows import load_rows, read_rows, route
 from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree, edit_tree
 from taxarbor.tree.edit_tree import leaves_below
@@ -64,9 +64,8 @@ def _take_nodes(taxonomy: "Taxonomy", tree: Tree, nodes: IndexArray) -> "Taxonom
 
 def attach(taxonomy: "Taxonomy", X: TableLike, sample_weight: ArrayLike | None) -> "Taxonomy":
     """Return the tree with these rows; see :meth:`Taxonomy.attach`."""
-    X = load_rows(X)
-    taxonomy = add_columns(taxonomy, X)
-    rows = read_rows(taxonomy, X)
+    taxonomy, source = load_rows(taxonomy, X)
+    rows = read_rows(taxonomy, source)
     if not (n_rows := rows.data.shape[0]):
         raise InputError("X has no rows, and a tree with rows needs one in each leaf")
     labels, weights = route(taxonomy, rows), check_weights(sample_weight, n_rows)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from taxarbor._errors import InputTypeError, TableWarning, counted, some, warn_caller
-from taxarbor._types import IndexArray, TableLike
+from taxarbor._errors import TableWarning, counted, some, warn_caller
+from taxarbor._frames import Table
+from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.rows import all_finite
-from taxarbor.sources import Source, open_source
+from taxarbor.sources import DaskSource, Source, has_layers, load_source, open_source
 from taxarbor.tables.columns import Columns, FeatureRows, Match, find_empty_rows
 from taxarbor.tree import Tree
 from taxarbor.tree.edit_tree import drop_rows
@@ -26,6 +27,8 @@ MAX_NAMED = 5
 
 Work: TypeAlias = Callable[..., NDArray[Any]]
 """A function of a taxonomy and feature rows: an array with one entry, or line, for each row."""
+Unseen: TypeAlias = Counter[tuple[str, str]]
+"""Rows by column and value, where the fit has not seen the value."""
 
 
 def apply(
@@ -38,16 +41,29 @@ def apply(
     n_threads: int = 1,
 ) -> Any:
     """Return the result of some work for each row of any source; of Dask, a lazy array."""
-    source = open_source(X)
+    source = open_source(X, layer=_layer_of(taxonomy, X), n_threads=n_threads)
     taxonomy = add_columns(taxonomy, source)
-    source, match = open_rows(taxonomy, source)
+    source, match = match_columns(taxonomy, source)
     counts = replace(taxonomy, tree=drop_rows(taxonomy.tree), stability=None)
-    call = _Block(work, counts, match, n_threads)
-    if source.is_lazy:
-        return source.apply(call.run, dtype, n_columns, n_threads=n_threads)
-    (result,), unseen = source.route(call, (dtype,), n_threads=n_threads)
+    call = _Block(work, counts, match, n_threads, source.is_lazy)
+    if isinstance(source, DaskSource):
+        return source.apply(call, dtype, n_columns)
+    (result,), unseen = source.route(call, (dtype,))
     warn_of_unseen(unseen)
     return result
+
+
+def load_rows(taxonomy: "Taxonomy", X: TableLike) -> tuple["Taxonomy", Source]:
+    """Return rows that fit into memory, and a taxonomy that has columns for them.
+
+    Raises InputTypeError for rows of Dask.
+    """
+    source = load_source(X, _layer_of(taxonomy, X))
+    return add_columns(taxonomy, source), source
+
+
+def _layer_of(taxonomy: "Taxonomy", X: TableLike) -> str:
+    return taxonomy.columns.layer if has_layers(X) else ""
 
 
 def add_columns(taxonomy: "Taxonomy", source: Source) -> "Taxonomy":
@@ -67,26 +83,27 @@ class _Block:
     taxonomy: "Taxonomy"
     match: Match
     n_threads: int
+    warns: bool
+    """Whether to warn of a block's unseen values at once, as nobody adds them up."""
 
-    def run(self, table: Any) -> NDArray[Any]:
-        rows = self.taxonomy.columns.read(table, self.taxonomy.dtype, self.match)
-        return self.work(self.taxonomy, rows, n_threads=self.n_threads)
-
-    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any], Counter[tuple[str, str]]]:
+    def __call__(self, table: Table, rows: slice) -> tuple[tuple[NDArray[Any]], Unseen]:
         read = self.taxonomy.columns.read(table, self.taxonomy.dtype, self.match)
-        found = self.work(self.taxonomy, read, n_threads=self.n_threads)
-        return (found,), Counter(read.unseen)
+        unseen = Counter(read.unseen)
+        if self.warns:
+            warn_of_unseen(unseen)
+        return (self.work(self.taxonomy, read, n_threads=self.n_threads),), unseen
 
 
-def open_rows(
-    taxonomy: "Taxonomy", X: TableLike, *, of_rules: bool = True
+def match_columns(
+    taxonomy: "Taxonomy", source: Source, *, of_rules: bool = True
 ) -> tuple[Source, Match]:
     """Return rows as a source, and where the columns of a taxonomy stand in it.
 
     Only the columns that rules and noise read are needed, or all if not ``of_rules``. One that
-    is needed and absent has missing values, and a warning says so.
+    is needed and absent has missing values, and a warning says so. Of the others, only those
+    are read whose values the fit may not have seen.
     """
-    source, columns = open_source(X), taxonomy.columns
+    columns = taxonomy.columns
     needed = np.ones(len(columns), dtype=bool)
     if of_rules and taxonomy.noise_model is None:
         needed = find_used_columns(taxonomy.tree, columns)
@@ -94,12 +111,13 @@ def open_rows(
     if match.absent:
         listing = some([repr(name) for name in match.absent], MAX_NAMED)
         warn_caller(f"X lacks {listing}: its values count as missing", TableWarning)
-    if source.names is not None and columns.names is not None:
-        places = np.flatnonzero(needed & (match.positions >= 0))
-        wanted = [source.names[match.positions[place]] for place in places.tolist()]
-        source = source.keep({*wanted})
-        match = columns.match(source.names, source.n_columns, needed)
-    return source, match
+    if source.in_memory or source.names is None or columns.names is None:
+        return source, match
+    is_read = needed.copy()
+    is_read[[*columns.readings]] = True
+    positions = match.positions[is_read & (match.positions >= 0)]
+    source = source.keep({source.names[position] for position in positions.tolist()})
+    return source, columns.match(source.names, source.n_columns, needed)
 
 
 def find_used_columns(tree: Tree, columns: Columns) -> NDArray[np.bool_]:
@@ -111,7 +129,7 @@ def find_used_columns(tree: Tree, columns: Columns) -> NDArray[np.bool_]:
     return is_used
 
 
-def warn_of_unseen(unseen: Counter[tuple[str, str]] | None) -> None:
+def warn_of_unseen(unseen: Unseen | None) -> None:
     """Warn of values that the fit did not see, which count as missing."""
     if not unseen:
         return
@@ -123,21 +141,14 @@ def warn_of_unseen(unseen: Counter[tuple[str, str]] | None) -> None:
     warn_caller(f"{problem}: {some(listed, MAX_NAMED)}", TableWarning)
 
 
-def load_rows(X: TableLike) -> TableLike:
-    """Return rows in memory, or raise InputTypeError for those of Dask; files are read."""
-    source = open_source(X)
-    if source.is_lazy:
-        kind = type(X).__name__
-        problem = f"must be rows in memory or in a file, got a {kind} of Dask"
-        raise InputTypeError(f"{problem}: compute a sample, and attach it to the model", "X")
-    return source
-
-
 def read_rows(taxonomy: "Taxonomy", X: TableLike) -> FeatureRows:
     """Return all rows of a table as imputed features, with the missing cells."""
-    source, match = open_rows(taxonomy, X, of_rules=False)
+    source = open_source(X, layer=_layer_of(taxonomy, X))
+    source, match = match_columns(taxonomy, source, of_rules=False)
     table = source.sample(source.n_rows, 0).table
-    return impute(taxonomy, taxonomy.columns.read(table, taxonomy.dtype, match))
+    rows = taxonomy.columns.read(table, taxonomy.dtype, match)
+    warn_of_unseen(Counter(rows.unseen))
+    return impute(taxonomy, rows)
 
 
 def impute(taxonomy: "Taxonomy", rows: FeatureRows) -> FeatureRows:
@@ -203,14 +214,16 @@ class RouteBlock:
     weights: NDArray[np.int64] | None
     n_threads: int
 
-    def __call__(self, table: Any, rows: slice) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
+    def __call__(
+        self, table: Table, rows: slice
+    ) -> tuple[tuple[IndexArray, Array], NDArray[np.int64]]:
         """Read a block, and route it."""
         taxonomy = self.taxonomy
         return self.route(taxonomy.columns.read(table, taxonomy.dtype, self.match), rows)
 
     def route(
         self, read: FeatureRows, rows: slice
-    ) -> tuple[tuple[Any, Any], NDArray[np.int64]]:
+    ) -> tuple[tuple[IndexArray, Array], NDArray[np.int64]]:
         """Return the same for rows that were read."""
         size, fill = self.taxonomy.tree.n_leaves + 1, self.taxonomy.columns.fill
         labels = route(self.taxonomy, read, n_threads=self.n_threads)

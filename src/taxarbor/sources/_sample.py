@@ -1,0 +1,136 @@
+"""The sample of a source's rows, which is the same wherever they live.
+
+The key of row i is a hash of (seed, i), and the sample is the n rows with the lowest keys. It
+depends on nothing else, so memory, files, any chunks and any number of workers give the same.
+
+With weights the key is an exponential variable of rate w_i, ``-log(1 - u_i) / w_i`` with u_i
+the hash as a fraction (Efraimidis and Spirakis 2006). Given tau, the (n + 1)-th lowest key, row
+i is drawn with probability ``1 - exp(-w_i tau)``; a sampled row counts for its weight over it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor import native
+from taxarbor._fit_context import node_seed
+from taxarbor._frames import Table, as_vectors, wrap_frame
+from taxarbor._types import Array, IndexArray
+from taxarbor.sources.file_checks import Reader
+
+HASHED_ROWS = 1 << 20
+"""Rows that are hashed at a time."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Rows of a source in memory.
+
+    Attributes
+    ----------
+    table : array, CSR matrix or frame of narwhals
+        The sampled rows in the units of the source and in its order; an array is itself where
+        it is in memory and all of its rows are sampled.
+    rows : int array of shape (n_sampled,)
+        Their row numbers, ascending.
+    weights : float array of shape (n_sampled,) or None
+        Weight of each row; the sum is that of the weights of all rows. None where no
+        weights were given: all rows count the same.
+    n_rows : int
+        Rows of the source.
+    layer : str
+        What was read of AnnData, as in ``open_source``.
+    embedding : float array of shape (n_sampled, n_dimensions) or None
+        The vectors in which likeness is measured; None: it is measured in the features.
+    embedding_column : str or None
+        The column of the table that they are in.
+    """
+
+    table: Table
+    rows: IndexArray
+    weights: Array | None
+    n_rows: int
+    layer: str = ""
+    embedding: Array | None = None
+    embedding_column: str | None = None
+
+
+def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
+    """Return a sample with the vectors of its rows, from a column of it or from a reader."""
+    if embedding is None:
+        return sample
+    if not isinstance(embedding, str):
+        vectors = as_vectors(embedding.take(sample.rows), rows=sample.rows)
+        return replace(sample, embedding=vectors)
+    frame = wrap_frame(sample.table)
+    assert frame is not None
+    vectors = as_vectors(frame.get_column(embedding), embedding, rows=sample.rows)
+    return replace(sample, embedding=vectors, embedding_column=embedding)
+
+
+def draw_rows(
+    n_rows: int, n: int, seed: int, weights: Array | None = None
+) -> tuple[IndexArray, Array | None]:
+    """Return the row numbers of a sample of at most n rows, and what each row counts for.
+
+    All rows are taken if there are no more. Those of weight 0 are never drawn.
+
+    Examples
+    --------
+    >>> rows, weights = draw_rows(1_000_000, 3, seed=0)
+    >>> rows.shape, weights is None
+    ((3,), True)
+    >>> draw_rows(3, 10, seed=0, weights=np.array([2.0, 0.0, 1.0]))
+    (array([0, 2]), array([2., 1.]))
+    """
+    if weights is None:
+        if n_rows <= n:
+            return np.arange(n_rows), None
+        rows, _ = _lowest(n_rows, n, node_seed(seed, ()), None)
+        return np.sort(rows), None
+    weights = np.asarray(weights)
+    if np.count_nonzero(weights) <= n:
+        rows = np.flatnonzero(weights)
+        return rows, weights[rows].astype(np.float64)
+    rows, keys = _lowest(n_rows, n + 1, node_seed(seed, ()), weights)
+    rows = np.sort(rows[:n])
+    drawn = weights[rows].astype(np.float64)
+    with np.errstate(over="ignore"):
+        chance = np.maximum(-np.expm1(-drawn * keys[n]), np.finfo(np.float64).tiny)
+    counts = drawn / chance
+    return rows, counts * (weights.sum(dtype=np.float64) / counts.sum())
+
+
+def _lowest(
+    n_rows: int, n: int, seed: int, weights: Array | None
+) -> tuple[IndexArray, NDArray[Any]]:
+    """Return the n rows with the lowest keys, by key, and these keys."""
+    rows, hashes = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.uint64)
+    keys: NDArray[Any] = np.empty(0, dtype=np.float64 if weights is not None else np.uint64)
+    bound: Any = np.inf
+    for first in range(0, n_rows, HASHED_ROWS):
+        numbers = np.arange(first, min(first + HASHED_ROWS, n_rows))
+        if weights is not None:
+            numbers = numbers[weights[numbers] > 0]
+        new_hashes: NDArray[Any] = native.hashes(seed, numbers)
+        new = new_hashes if weights is None else _exponential(new_hashes, weights[numbers])
+        low = np.flatnonzero(new <= bound)
+        rows = np.append(rows, numbers[low])
+        hashes, keys = np.append(hashes, new_hashes[low]), np.append(keys, new[low])
+        if len(rows) >= 2 * n or first + HASHED_ROWS >= n_rows:
+            bound = np.partition(keys, n - 1)[n - 1]
+            low = np.flatnonzero(keys <= bound)
+            rows, hashes, keys = rows[low], hashes[low], keys[low]
+    order = np.lexsort((hashes, keys))[:n]  # keys may be equal where hashes are not
+    return rows[order], keys[order]
+
+
+def _exponential(hashes: NDArray[np.uint64], weights: Array) -> NDArray[np.float64]:
+    """Return the key of each row."""
+    u = np.minimum((hashes + 0.5) / 2.0**64, 1.0 - 2.0**-53)
+    with np.errstate(over="ignore"):
+        keys: NDArray[np.float64] = -np.log1p(-u) / weights
+    return keys
