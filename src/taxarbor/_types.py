@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 IndexArray: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
 Matrix: TypeAlias = "NDArray[Any] | csr_array[Any, tuple[int, int]]"
 """Rows of numbers in memory, dense or CSR."""
 TableLike: TypeAlias = Any

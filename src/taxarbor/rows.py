@@ -5,7 +5,7 @@ features (float64) and arrays over rows. Nothing is copied.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, TypeAlias, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +13,7 @@ from scipy.sparse import csr_array, issparse
 
 from taxarbor import native
 from taxarbor._errors import InputError
-from taxarbor._types import Array, IndexArray
-
-Features: TypeAlias = Array | csr_array
-"""Rows by features, float32 or float64."""
+from taxarbor._types import Array, IndexArray, Matrix
 
 CELLS_PER_BLOCK = 1 << 20
 """Cells that are looked at together."""
@@ -150,7 +147,7 @@ class Half:
 # Rows
 
 
-def as_rows(X: Features, *, center: Array | None = None, n_threads: int = 1) -> "Rows":
+def as_rows(X: Matrix, *, center: Array | None = None, n_threads: int = 1) -> "Rows":
     """Return data as rows about their mean, or about a given centre.
 
     The data are not copied and must not change while the rows are in use. Their structure is
@@ -212,7 +209,7 @@ class Rows:
 
     __slots__ = ("_X", "_data", "center", "dtype", "n_features", "n_rows")
 
-    def __init__(self, X: Features, data: native.Data) -> None:
+    def __init__(self, X: Matrix, data: native.Data) -> None:
         self._X, self._data = X, data
         self.n_rows, self.n_features = data.n_rows, data.n_features
         self.dtype: np.dtype[np.floating] = X.dtype
@@ -324,7 +321,7 @@ class Rows:
         middle = None if center is None else _floats(center)
         return type(self)(self._X, self._data.take(_positions(positions, "positions"), middle))
 
-    def _matrix(self) -> Features:
+    def _matrix(self) -> Matrix:
         """Return the rows as an array or a matrix."""
         index = self._data.index
         return self._X if index is None else self._X[index]

@@ -9,8 +9,8 @@ from sklearn.utils.extmath import randomized_svd
 
 from taxarbor import native
 from taxarbor._fit_context import node_seed
-from taxarbor._types import Array, IndexArray
-from taxarbor.rows import Features, Rows, as_rows
+from taxarbor._types import Array, IndexArray, Matrix
+from taxarbor.rows import Rows, as_rows
 
 N_COORDINATES = 63
 """Principal directions that are kept; with the constant one a round number for the machine.
@@ -52,7 +52,7 @@ def draw_positions(n_rows: int, size: int, key: int) -> IndexArray:
     return lowest[np.lexsort((lowest, hashes[lowest]))]
 
 
-def find_density(X: Features) -> float:
+def find_density(X: Matrix) -> float:
     """Return the share of values that are not zero, of rows of many columns; else 1.
 
     Where it is less than 1, rows are texts or the like, and zeros say little.
@@ -65,7 +65,7 @@ def find_density(X: Features) -> float:
     return density if density <= MAX_DENSITY else 1.0
 
 
-def reduce_wide(X: Features) -> Features:
+def reduce_wide(X: Matrix) -> Matrix:
     """Return rows of many columns, most values zero, in few dimensions, scaled to length one.
 
     By a truncated singular value decomposition, so that angles between rows count, as is usual
@@ -124,7 +124,7 @@ def count_coordinates(n_clusters: int | None) -> int:
 
 
 def find_coordinates(
-    X: Features, seed: int, n_threads: int = 1, size: int = N_COORDINATES
+    X: Matrix, seed: int, n_threads: int = 1, size: int = N_COORDINATES
 ) -> Coordinates:
     """Return the principal coordinates of the rows of an array or a CSR matrix.
 

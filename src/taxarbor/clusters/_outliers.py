@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from taxarbor._fit_context import node_seed
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.clusters._coordinates import draw_positions
-from taxarbor.rows import Features, as_rows
+from taxarbor.rows import as_rows
 
 MIDDLE_ROWS, MAX_MOVES = 250, 50
 """Rows from which the middle is found, and the most moves that it takes."""
@@ -45,7 +45,7 @@ ROWS_AT_ONCE, CELLS_AT_ONCE = 4000, 1 << 22
 
 
 def find_outliers(
-    X: Features, seed: int, copies_per_row: float = 1.0
+    X: Matrix, seed: int, copies_per_row: float = 1.0
 ) -> NDArray[np.bool_] | None:
     """Return which rows are far and alone, one in ten at most; None if none is.
 
@@ -80,7 +80,7 @@ def find_outliers(
     return is_outlier if is_outlier.any() else None
 
 
-def _robust_mean(X: Features) -> Array:
+def _robust_mean(X: Matrix) -> Array:
     """Return Huber's robust mean of some rows, to a fraction of their distances from it."""
     rows = as_rows(X)
     for _ in range(MAX_MOVES):
@@ -97,7 +97,7 @@ def _robust_mean(X: Features) -> Array:
 
 
 def _count_within(
-    X: Features, others: Features, middle: Array, *within: Array
+    X: Matrix, others: Matrix, middle: Array, *within: Array
 ) -> tuple[IndexArray, ...]:
     """Count, for each row, the others that are no farther from it than each distance."""
     rows = as_rows(X.astype(np.float64), center=middle)

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,7 +157,7 @@ def _describe_node(taxonomy: Taxonomy, node: int) -> dict[str, object]:
     }
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: object) -> object:
     """Return arrays, and values made of them, as JSON has them."""
     if isinstance(value, NoiseModel | SolveInfo | Stability | Curve):
         return {name: _encode(getattr(value, name)) for name in value.__match_args__}

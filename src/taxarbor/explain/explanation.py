@@ -447,7 +447,7 @@ def _find_largest(values: Array, ties: Array, n: int) -> IndexArray:
     return largest
 
 
-def _as_cell(value: Any) -> Any:
+def _as_cell(value: object) -> object:
     """Return a value of a node as a frame holds it: lists in words, -1 for None."""
     if isinstance(value, list):
         return ", ".join(item.get("words") or item["name"] for item in value)

@@ -4,7 +4,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, final
+from typing import Self, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,10 +167,12 @@ class ClassTree:
             )
         parents: list[int] = []
         names: list[str] = []
-        pending: list[tuple[int, Any]] = [(-1, source if _is_node(source) else _nest(source))]
+        pending: list[tuple[int, object]] = [
+            (-1, source if _is_node(source) else _nest(source))
+        ]
         while pending:
             parent, node = pending.pop()
-            children = (node.get("children") or ()) if isinstance(node, Mapping) else None
+            children = (node.get("children") or ()) if isinstance(node, Mapping) else ""
             if isinstance(children, str) or not isinstance(children, Sequence):
                 above = names[parent] if names else ""
                 raise InputError(
@@ -179,7 +181,8 @@ class ClassTree:
                 )
             pending += [(len(parents), child) for child in reversed(children)]
             parents.append(parent)
-            names.append("" if node.get("name") is None else str(node["name"]))
+            name = node.get("name") if isinstance(node, Mapping) else None
+            names.append("" if name is None else str(name))
         return cls(np.array(parents, dtype=np.intp), tuple(names))
 
     def leaves_of(self, classes: Sequence[object]) -> IndexArray:
@@ -222,7 +225,12 @@ class ClassTree:
         return names
 
 
-ClassTreeLike: TypeAlias = ClassTree | Mapping[str, Any]
+ClassTreeLike: TypeAlias = ClassTree | Mapping[str, object]
+
+
+class _Node(TypedDict):
+    name: str
+    children: list["_Node"]
 
 
 def _list(values: Sequence[object]) -> str:
@@ -237,11 +245,11 @@ def _is_node(source: Mapping[str, object]) -> bool:
     return has_nodes or isinstance(source.get("name"), str)
 
 
-def _nest(paths: Mapping[str, object]) -> dict[str, Any]:
+def _nest(paths: Mapping[str, object]) -> _Node:
     """Return nested mappings in which each class is below the names on its path."""
-    top: dict[str, Any] = {"children": []}
-    below: dict[tuple[int, str], dict[str, Any]] = {}  # by the node above and the name
-    leaves: list[dict[str, Any]] = []
+    top = _Node(name="", children=[])
+    below: dict[tuple[int, str], _Node] = {}  # by the node above and the name
+    leaves: list[_Node] = []
     for label, path in paths.items():
         if isinstance(path, str) or not isinstance(path, Sequence | np.ndarray):
             raise InputError(
@@ -252,14 +260,13 @@ def _nest(paths: Mapping[str, object]) -> dict[str, Any]:
         for name in (*map(str, path), str(label)):
             key = id(node), name
             if key not in below:
-                below[key] = {"name": name, "children": []}
+                below[key] = _Node(name=name, children=[])
                 node["children"].append(below[key])
             node = below[key]
         leaves.append(node)
     if inner := [leaf["name"] for leaf in leaves if leaf["children"]]:
         raise InputError(f"a class must not be on the path of another: {_list(inner)}")
-    roots: list[dict[str, Any]] = top["children"]
-    if len(roots) != 1:
+    if len(roots := top["children"]) != 1:
         names = _list([root["name"] for root in roots])
         raise InputError(f"paths must begin with the same name, that of the root; got {names}")
     return roots[0]

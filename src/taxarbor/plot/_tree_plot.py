@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Mask
 from taxarbor.metrics.classes import NO_LABEL, Classes
 from taxarbor.plot import _axes
 from taxarbor.plot._axes import FONT_SIZE, GRID, INK, LINE_HEIGHT, LITERAL, PLAIN
@@ -102,7 +102,7 @@ def lay_out(
     return TreeLayout(boxes.min(axis=1), boxes.max(axis=1), branches, stubs, (width, height))
 
 
-def _find_breadths(start: IndexArray, parents: IndexArray, is_end: Any) -> Array:
+def _find_breadths(start: IndexArray, parents: IndexArray, is_end: Mask) -> Array:
     """Return 0, 1, 2, ... for the ends in the order of rows, and for parents the middle."""
     breadth, ends = np.zeros(len(start)), np.flatnonzero(is_end)
     breadth[ends[np.argsort(start[ends])]] = np.arange(len(ends))
@@ -313,7 +313,7 @@ def _draw_branches(ax: "Axes", layout: TreeLayout, scale: float) -> None:
 
 
 def _draw_boxes(
-    ax: "Axes", layout: TreeLayout, scale: float, is_leaf: Any, is_unstable: Any
+    ax: "Axes", layout: TreeLayout, scale: float, is_leaf: Mask, is_unstable: Mask
 ) -> None:
     from matplotlib.patches import FancyBboxPatch
 
@@ -342,7 +342,7 @@ def _draw_bars(ax: "Axes", layout: TreeLayout, shares: Array) -> None:
 
 
 def _write_lines(
-    ax: "Axes", layout: TreeLayout, scale: float, lines: Sequence[Lines], is_unstable: Any
+    ax: "Axes", layout: TreeLayout, scale: float, lines: Sequence[Lines], is_unstable: Mask
 ) -> None:
     """Write the lines of each box one below the other, from the middle of its top."""
     if scale * FONT_SIZE < MIN_FONT_SIZE:

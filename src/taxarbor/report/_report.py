@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from taxarbor.explain import Explanation, explain
 from taxarbor.explain.distinctive import DistinctiveFeature
 from taxarbor.explain.explanation import EXAMPLES, DecidingFeature, Example
 from taxarbor.metrics import tree_scores
+from taxarbor.metrics.classes import ClassTreeLike
 from taxarbor.tables.columns import Column, Columns
 from taxarbor.tables.notes import MAX_NOTES
 from taxarbor.taxonomy import Stability, Taxonomy
@@ -54,19 +55,21 @@ SCRIPTS = (
 
 Values = dict[str, Any]
 """What JSON can hold."""
+Pixels: TypeAlias = NDArray[np.floating | np.uint8 | np.bool_]
+"""Pictures of rows: (n_rows, height, width), or that with 3 or 4 colours at the end."""
 
 
 # The page
 
 
 def report(
-    model: Any,
+    model: object,
     X: ArrayLike,
     path: str | os.PathLike[str],
     *,
     row_names: Sequence[str] | None = None,
     classes: ArrayLike | None = None,
-    truth: Any = None,
+    truth: ClassTreeLike | None = None,
     images: ArrayLike | None = None,
     title: str = "A taxonomy",
 ) -> None:
@@ -122,7 +125,7 @@ def report(
     write_atomically(path, lambda file: file.write(page.encode("utf-8", "replace")))
 
 
-def _build_page(context: dict[str, Any], plain_text: str) -> str:
+def _build_page(context: Values, plain_text: str) -> str:
     """Return the page; the tree as text is for browsers without scripts."""
     script = "\n".join(_asset(name) for name in SCRIPTS)
     parts = {
@@ -147,7 +150,7 @@ def _policy(script: str) -> str:
     )
 
 
-def _safe_json(values: dict[str, Any]) -> str:
+def _safe_json(values: Values) -> str:
     """Return JSON that cannot end the element it stands in."""
     text = json.dumps(values, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
@@ -163,7 +166,7 @@ def _asset(name: str) -> str:
 
 
 def build_context(
-    explanation: Explanation, title: str, images: NDArray[Any] | None, scores: dict[str, float]
+    explanation: Explanation, title: str, images: Pixels | None, scores: dict[str, float]
 ) -> Values:
     """Return all that the page shows, as JSON can hold it."""
     taxonomy, classes = explanation.taxonomy, explanation.classes
@@ -411,7 +414,7 @@ def _pack(raw: bytes) -> str:
     return b64encode(zlib.compress(raw, 9)).decode("ascii")
 
 
-def _pack_numbers(values: NDArray[Any]) -> str:
+def _pack_numbers(values: Array | IndexArray) -> str:
     """Pack whole numbers: all first bytes, the lowest, then all second ones, and so on."""
     return _pack(values.astype("<u4").view(np.uint8).reshape(-1, 4).T.tobytes())
 
@@ -435,7 +438,7 @@ def _pack_least_margins(explanation: Explanation) -> dict[str, str] | None:
 # Pictures of rows
 
 
-def check_images(images: ArrayLike, n_rows: int) -> NDArray[Any]:
+def check_images(images: ArrayLike, n_rows: int) -> Pixels:
     """Return pictures as an array, one for each row, or raise InputError."""
     pixels = np.asanyarray(images)
     if not (pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (3, 4))):
@@ -450,9 +453,9 @@ def check_images(images: ArrayLike, n_rows: int) -> NDArray[Any]:
     return pixels
 
 
-def _shrink(images: NDArray[Any], row: int, edge: int) -> NDArray[np.uint8]:
+def _shrink(images: Pixels, row: int, edge: int) -> NDArray[np.uint8]:
     """Return a row's picture as bytes, reduced by averaging to an edge at most."""
-    image: NDArray[Any] = images[row].astype(np.float64)
+    image: Array = images[row].astype(np.float64)
     if images.dtype != np.uint8:
         low, high = image.min(), image.max()
         if not (low >= 0.0 and high <= 1.0):
@@ -468,7 +471,7 @@ def _shrink(images: NDArray[Any], row: int, edge: int) -> NDArray[np.uint8]:
     return np.round(image).astype(np.uint8)
 
 
-def _make_thumbnails(rows: list[int], n_typical: int, images: NDArray[Any]) -> dict[str, str]:
+def _make_thumbnails(rows: list[int], n_typical: int, images: Pixels) -> dict[str, str]:
     """Return rows as PNGs, as many and the first ones as large as fit on the page."""
     n_bytes = n_typical * (images.shape[3] if images.ndim == 4 else 1)
     fitting = (e for e in THUMBNAIL_EDGES if 1.4 * n_bytes * e * e <= MAX_PICTURES_LENGTH)

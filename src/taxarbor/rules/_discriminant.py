@@ -27,9 +27,8 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from taxarbor import native
 from taxarbor._fit_context import node_seed
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.clusters import Clusters, find_density
-from taxarbor.rows import Features
 from taxarbor.tree.route_rows import sum_by_label
 
 RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
@@ -96,7 +95,7 @@ class RuleSample:
 
 
 def draw_rule_sample(
-    clusters: Clusters, X: Features, sparsity: Sparsity, seed: int
+    clusters: Clusters, X: Matrix, sparsity: Sparsity, seed: int
 ) -> RuleSample:
     """Draw the rows of lowest hash of each leaf, and choose the features that may be used."""
     labels, n_leaves = clusters.labels, clusters.tree.n_leaves

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._fit_context import Run
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.clusters import Clusters
 from taxarbor.clusters.leaves import build_tree
 from taxarbor.grow import BranchMerger
-from taxarbor.rows import Features
 from taxarbor.rules._discriminant import (
     CHOICE_ROWS,
     DIGITS,
@@ -159,7 +158,7 @@ Mask = NDArray[np.bool_]
 
 def find_rules(
     clusters: Clusters,
-    X: Features,
+    X: Matrix,
     sparsity: Sparsity,
     run: Run,
     *,
@@ -202,7 +201,7 @@ def _merge_branches(binary: TreeBuilder, branching: int) -> TreeBuilder:
     return tree
 
 
-def _remove_small(tree: Tree, X: Features, min_size: int, n_threads: int) -> Tree:
+def _remove_small(tree: Tree, X: Matrix, min_size: int, n_threads: int) -> Tree:
     """Return a tree without leaves of fewer rows, of each parent the smallest first."""
     while True:
         labels = place_rows(tree, X, n_threads=n_threads)

@@ -16,14 +16,14 @@ distribution: bell-shaped or flat, correlated, skewed, heavy-tailed or bounded.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.special import bdtr
+from sklearn.base import BaseEstimator
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Mask, Matrix
 from taxarbor.clusters import Coordinates
 from taxarbor.clusters.leaves import Leaves, compete
 from taxarbor.taxonomy import Stability, Taxonomy
@@ -52,13 +52,13 @@ class Refits:
     """A taxonomy, and refits of its model to parts of its rows."""
 
     taxonomy: Taxonomy  # its tree is compared with those of the refits
-    data: Any  # all of its rows, as models are fitted to them
+    data: Matrix  # all of its rows, as models are fitted to them
     rows: IndexArray  # those that halves are drawn from, and that the coordinates are of
     coordinates: Coordinates
     halves: list[IndexArray]  # what each refit has seen, as positions in rows
-    models: list[Any]  # the refits
+    models: list[BaseEstimator]  # the refits
 
-    def __iter__(self) -> Iterator[tuple[Tree, IndexArray, NDArray[np.bool_]]]:
+    def __iter__(self) -> Iterator[tuple[Tree, IndexArray, Mask]]:
         """Yield the tree of each refit, the positions that it has seen, and these as a mask."""
         for model, half in zip(self.models, self.halves, strict=True):
             is_seen = np.zeros(len(self.rows), dtype=bool)
@@ -192,15 +192,15 @@ def _count_matched(tree: Tree, other: Tree, index: Array, common: Array) -> Arra
     return weights
 
 
-def _are_below(tree: Tree) -> NDArray[np.bool_]:
+def _are_below(tree: Tree) -> Mask:
     """Return which leaves, in their order, are below which nodes."""
     first = tree.start[tree.leaves][:, None]
     return (tree.start <= first) & (first < tree.stop)
 
 
 def _find_separated_nodes(
-    tree: Tree, labels: IndexArray, Z: Array, is_seen: NDArray[np.bool_], nodes: IndexArray
-) -> NDArray[np.bool_]:
+    tree: Tree, labels: IndexArray, Z: Array, is_seen: Mask, nodes: IndexArray
+) -> Mask:
     """Return which of these nodes are separated from their siblings; False for all others."""
     is_separated = np.zeros(tree.n_nodes, dtype=bool)
     is_separated[0] = True
@@ -214,9 +214,7 @@ def _find_separated_nodes(
     return is_separated
 
 
-def find_separated(
-    Z: Array, labels: IndexArray, is_seen: NDArray[np.bool_], is_tested: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def find_separated(Z: Array, labels: IndexArray, is_seen: Mask, is_tested: Mask) -> Mask:
     """Return of clusters whether a gap lies between each and the one nearest to it.
 
     Clusters were found by the rows that were seen, and are tested by the others. A cluster that
@@ -267,7 +265,7 @@ def has_gap(left: Array, right: Array, unseen: Array) -> bool:
     return bool(bdtr(n_middle, n_middle + min(n_sides), 0.5) <= ALPHA)
 
 
-def _list_members(labels: IndexArray, K: int, chosen: NDArray[np.bool_]) -> list[IndexArray]:
+def _list_members(labels: IndexArray, K: int, chosen: Mask) -> list[IndexArray]:
     """Return the chosen rows of each cluster."""
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(labels[rows], kind="stable")]

@@ -4,10 +4,10 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, InputTypeError, counted
@@ -32,17 +32,20 @@ MIN_ROWS = 4
 
 N_REFITS = 20
 
+RandomState: TypeAlias = int | np.random.RandomState | None
+Fit: TypeAlias = Callable[[], BaseEstimator]
+
 REFITS_PER_REFERENCE = 4
 """One refit in so many is repeated on reference rows without clusters."""
 
 
 def assess(
-    model: Any,
+    model: BaseEstimator,
     X: TableLike,
     *,
     n_refits: int = N_REFITS,
     n_jobs: int | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
     verbose: int = 0,
     embedding: TableLike = None,
 ) -> Taxonomy:
@@ -106,7 +109,7 @@ def assess(
     return replace(calibrate(refits.taxonomy, rows, labels), stability=stability)
 
 
-def measure_cuts(model: Any, X: TableLike, embedding: TableLike) -> Curve:
+def measure_cuts(model: BaseEstimator, X: TableLike, embedding: TableLike) -> Curve:
     """Return how stable each cut of a fitted model's tree is; a part of :func:`assess`."""
     seed, n_jobs, verbose = model.random_state, model.n_jobs, model.verbose
     refits = _refit(model, X, embedding, N_REFITS, seed, n_jobs=n_jobs, verbose=verbose)
@@ -120,11 +123,11 @@ def can_refit(tree: Tree) -> bool:
 
 
 def _refit(
-    model: Any,
+    model: BaseEstimator,
     X: TableLike,
     embedding: TableLike,
     n_refits: int,
-    random_state: Any,
+    random_state: RandomState,
     *,
     n_jobs: int | None,
     verbose: int,
@@ -155,8 +158,8 @@ def _refit(
     without_encoder = clone(unfitted).set_params(encoder=None)
 
     def plan(
-        unfitted: Any, data: Matrix, embedding: Array | None, half: IndexArray
-    ) -> Callable[[], Any]:
+        unfitted: BaseEstimator, data: Matrix, embedding: Array | None, half: IndexArray
+    ) -> Fit:
         seed = int(rng.randint(2**31 - 1))  # drawn in the order of the plans
         model = clone(unfitted).set_params(random_state=seed)
         per_row = {"sample_weight": weights, "embedding": embedding}
@@ -172,7 +175,7 @@ def _refit(
     )
 
 
-def _encode_rows(model: Any, X: TableLike) -> Matrix:
+def _encode_rows(model: BaseEstimator, X: TableLike) -> Matrix:
     """Return the rows of a fitted model as an array of features, or raise InputError."""
     if isinstance(model, Taxonomy):
         raise InputTypeError(
@@ -219,7 +222,9 @@ def _list_rows(tree: Tree) -> IndexArray:
     return rows if tree.weights is None else rows[tree.weights[rows] > 0.0]
 
 
-def _clone_for_half(model: Any, taxonomy: Taxonomy, n_half: int, n_rows: int) -> Any:
+def _clone_for_half(
+    model: BaseEstimator, taxonomy: Taxonomy, n_half: int, n_rows: int
+) -> BaseEstimator:
     """Return an unfitted copy for half of the rows: bounds on leaf sizes are in proportion."""
     given = model.get_params()
     changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0}
@@ -245,9 +250,9 @@ def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Arr
     return np.asarray(drawn @ directions.T, dtype=coordinates.dtype)
 
 
-def _run_all(fits: list[Callable[[], Any]], n_threads: int, verbose: int) -> list[Any]:
+def _run_all(fits: list[Fit], n_threads: int, verbose: int) -> list[BaseEstimator]:
     """Return the fitted models, in the order of their fits."""
-    models: list[Any] = []
+    models: list[BaseEstimator] = []
     with (
         show_progress("assess", verbose, "refits") as observer,
         warnings.catch_warnings(),

@@ -7,12 +7,12 @@ and are left out.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray, set_frozen
+from taxarbor._types import Array, IndexArray, Matrix, set_frozen
 from taxarbor.rows import as_rows
 from taxarbor.tree.route_rows import sum_by_label
 
@@ -69,7 +69,7 @@ class NoiseModel:
             raise ValueError("centers, units and scale of a NoiseModel must be finite")
 
     def score_rows(
-        self, X: Any, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
+        self, X: Matrix, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
     ) -> Array:
         """Return the score of each row, by its own cluster up to ``MAX_OWN_SCORE``.
 
@@ -82,14 +82,14 @@ class NoiseModel:
         return scores
 
     def find_noise(
-        self, X: Any, fill: Array | None, *, n_threads: int = 1
+        self, X: Matrix, fill: Array | None, *, n_threads: int = 1
     ) -> NDArray[np.bool_]:
         """Return which rows are farther from every cluster than the limit."""
         scores = self._least_scores(X, fill, np.arange(X.shape[0]), n_threads)
         return np.asarray(scores > self.limit)
 
     def _least_scores(
-        self, X: Any, fill: Array | None, some: IndexArray, n_threads: int
+        self, X: Matrix, fill: Array | None, some: IndexArray, n_threads: int
     ) -> Array:
         """Return the least score of some rows over all clusters."""
         least = np.full(len(some), np.inf)
@@ -104,7 +104,7 @@ class NoiseModel:
         return least
 
     def _distances(
-        self, X: Any, fill: Array | None, labels: NDArray[np.int32], n_threads: int
+        self, X: Matrix, fill: Array | None, labels: NDArray[np.int32], n_threads: int
     ) -> Array:
         width = X.shape[1]
         factors = np.ones(width) if self.scale is None else 1.0 / self.scale
@@ -122,7 +122,7 @@ class OutlierScorer:
     center_of: NDArray[np.int32]
 
     def score_rows(
-        self, X: Any, fill: Array | None, labels: IndexArray, *, n_threads: int = 1
+        self, X: Matrix, fill: Array | None, labels: IndexArray, *, n_threads: int = 1
     ) -> Array:
         """Return the outlier scores of rows, given the positions of their leaves."""
         nearest = np.append(self.center_of, np.int32(-1))[labels]  # noise, -1, has none
@@ -130,7 +130,7 @@ class OutlierScorer:
 
 
 def fit_noise_model(
-    X: Any,
+    X: Matrix,
     labels: IndexArray,
     n_leaves: int,
     *,

@@ -2,7 +2,7 @@
 
 import operator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from taxarbor.tree.rule import LinearRule, merge_targets
 
 if TYPE_CHECKING:
     from taxarbor.tree.tree import Tree
+
+Numbers = TypeVar("Numbers", Array, IndexArray)
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 
@@ -122,7 +124,7 @@ def drop_rows(tree: "Tree") -> "Tree":
     return replace(tree, order=None, noise=_NO_ROWS, weights=None, totals=totals)
 
 
-def sum_below(values: NDArray[Any], leaves: IndexArray, parents: IndexArray) -> NDArray[Any]:
+def sum_below(values: Numbers, leaves: IndexArray, parents: IndexArray) -> Numbers:
     """Return for each node of a tree the sum of the values of the leaves below it."""
     sums = np.zeros((len(parents), *values.shape[1:]), dtype=values.dtype)
     sums[leaves] = values

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from taxarbor import native
 from taxarbor._errors import InputError
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.rows import as_rows
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ class RoutingTable:
         )
 
 
-def _concatenate(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+def _concatenate(parts: Sequence[NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype=dtype), *parts], dtype=dtype, casting="unsafe")
 
 
 def place_rows(
     tree: "Tree",
-    data: Any,
+    data: Matrix,
     fill: Array | None = None,
     *,
     name: Callable[[int], str] = "x{}".format,
@@ -102,16 +102,15 @@ def place_rows(
     return labels
 
 
-def refuse_values(data: Any, name: Callable[[int], str], *, allow_nan: bool) -> None:
+def refuse_values(data: Matrix, name: Callable[[int], str], *, allow_nan: bool) -> None:
     """Raise InputError for the first value that is infinite, or NaN if that is refused."""
-    is_sparse = bool(sparse.issparse(data))
-    cells: Array = data.data if is_sparse else data.ravel()
+    cells: Array = data.ravel() if isinstance(data, np.ndarray) else data.data
     wrong = np.flatnonzero(np.isinf(cells) if allow_nan else ~np.isfinite(cells))
     if not len(wrong):
         return
     first = int(wrong[0])
     row, column = divmod(first, data.shape[1])
-    if is_sparse:
+    if not isinstance(data, np.ndarray):
         row, column = int(np.searchsorted(data.indptr[1:], first, "right")), data.indices[first]
     value = f"infinity or a value too large for {cells.dtype}"
     value = "NaN" if np.isnan(cells[first]) else value
@@ -120,19 +119,18 @@ def refuse_values(data: Any, name: Callable[[int], str], *, allow_nan: bool) -> 
 
 
 def sum_by_label(
-    X: Any, labels: IndexArray, n_labels: int, weights: NDArray[Any] | None = None
+    X: Matrix, labels: IndexArray, n_labels: int, weights: Array | IndexArray | None = None
 ) -> Array:
     """Return the sum of the rows of each label, in float64, each times its weight.
 
     Rows of a negative label add nothing.
     """
-    if not sparse.issparse(X) and (weights is None or weights.dtype.kind in "iu"):
+    if isinstance(X, np.ndarray) and (weights is None or weights.dtype.kind in "iu"):
         times = None if weights is None else weights.astype(np.int32)
         return native.label_sums(X, labels.astype(np.int32), n_labels, times)
     (placed,) = np.nonzero(labels >= 0)
     ones = np.ones(len(placed)) if weights is None else weights[placed].astype(np.float64)
     cells = ones, (labels[placed], placed)
     indicator = sparse.csr_array(cells, shape=(n_labels, len(labels)))
-    matrix: Any = X
-    sums: Any = indicator @ matrix.astype(np.float64)
-    return np.asarray(sums) if isinstance(X, np.ndarray) else np.asarray(sums.toarray())
+    sums = indicator @ X.astype(np.float64)
+    return np.asarray(sums if isinstance(sums, np.ndarray) else sums.toarray())
