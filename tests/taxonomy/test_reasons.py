@@ -11,9 +11,9 @@ from taxarbor.tree import LinearRule, TreeBuilder
 from tests.taxonomy.conftest import set_means
 
 MODELS = {
-    "hmmc": Taxarbor(6, random_state=0),
-    "greedy": HMMC(6, random_state=0),
-    "three": HMMC(7, branching=3, random_state=0),
+    "taxarbor": Taxarbor(6, random_state=0),
+    "hmmc": HMMC(6, random_state=0),
+    "hmmc of three": HMMC(7, branching=3, random_state=0),
 }
 
 
