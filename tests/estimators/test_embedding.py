@@ -18,24 +18,11 @@ from taxarbor import TableEncoder, Taxarbor
 from taxarbor._errors import InputError, InputTypeError, TableWarning
 from taxarbor.exchange import to_json
 from taxarbor.stability import assess
-from tests.sources.places import write_h5ad
+from tests.sources.places import AnnData, write_h5ad
 
 N, D = 240, 10
 GROUPS = np.arange(N) % 4
 NAMES = ["a", "b", "c", "d", *(f"noise {j}" for j in range(12))]
-
-
-class AnnData:
-    """A stand-in for anndata's class, which need not be installed."""
-
-    isbacked = False
-
-    def __init__(self, X, names, obsm):
-        self.X, self.var_names, self.obsm = X, pd.Index(names), obsm
-        self.shape = self.n_obs, self.n_vars = X.shape
-
-
-AnnData.__module__ = "anndata"
 
 
 @pytest.fixture(scope="module", name="E")

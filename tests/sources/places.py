@@ -10,20 +10,48 @@ from scipy import sparse
 from tests.sources.works import NAMES
 
 
-def write_h5ad(path, X, names=NAMES):
+class AnnData:
+    """A stand-in for anndata's class, which need not be installed."""
+
+    isbacked = False
+
+    def __init__(self, X, names, obsm=None, layers=None, raw=None):
+        self.X, self.var_names, self.obsm = X, pd.Index(names), obsm or {}
+        self.layers, self.raw = layers or {}, raw
+        self.shape = self.n_obs, self.n_vars = X.shape
+
+
+AnnData.__module__ = "anndata"
+
+
+def write_h5ad(path, X, names=NAMES, layers=None, raw=None):
+    """Write X, and layers and ``raw``, a pair of a matrix and its names, as anndata does."""
     with h5py.File(path, "w") as file:
-        var = file.create_group("var")
-        var.attrs["_index"] = "_index"
-        var["_index"] = np.array(names, dtype=object)
-        if sparse.issparse(X):
-            group = file.create_group("X")
-            group.attrs["encoding-type"] = f"{X.format}_matrix"
-            group.attrs["shape"] = X.shape
-            for part in ("data", "indices", "indptr"):
-                group[part] = getattr(X, part)
-        else:
-            file["X"] = X
+        _write_matrix(file, "X", X)
+        _write_names(file, "var", names)
+        for layer, matrix in (layers or {}).items():
+            _write_matrix(file, f"layers/{layer}", matrix)
+        if raw is not None:
+            _write_matrix(file, "raw/X", raw[0])
+            _write_names(file, "raw/var", raw[1])
     return path
+
+
+def _write_names(file, key, names):
+    var = file.create_group(key)
+    var.attrs["_index"] = "_index"
+    var["_index"] = np.array(names, dtype=object)
+
+
+def _write_matrix(file, key, X):
+    if not sparse.issparse(X):
+        file[key] = X
+        return
+    group = file.create_group(key)
+    group.attrs["encoding-type"] = f"{X.format}_matrix"
+    group.attrs["shape"] = X.shape
+    for part in ("data", "indices", "indptr"):
+        group[part] = getattr(X, part)
 
 
 def local_places(folder, X):

@@ -201,18 +201,16 @@ def open_rows(
     """Return the rows to fit to, as the parameters of ``fit`` choose them."""
     if use_raw and layer is not None:
         raise InputError("must be None where use_raw is True", "layer")
-    chosen = RAW if use_raw else layer or ""
-    try:
-        return open_source(
-            X,
-            embedding=embedding,
-            feature_names=feature_names,
-            layer=chosen,
-            n_threads=n_threads,
-        )
-    except InputError as error:
-        is_raw = use_raw and error.parameter == "layer"
-        raise (InputError(error.problem, "use_raw") if is_raw else error) from None
+    source = open_source(
+        X,
+        embedding=embedding,
+        feature_names=feature_names,
+        layer=RAW if use_raw else layer or "",
+        n_threads=n_threads,
+    )
+    if not source.n_rows:
+        raise InputError("has no rows (n_samples=0); a fit needs at least 2", "X")
+    return source
 
 
 @final

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import InputError, missing_extra
+from taxarbor._errors import FileFormatError, missing_extra
 from taxarbor._types import IndexArray, Matrix
 from taxarbor.rows import check_structure
 from taxarbor.sources.file_checks import (
@@ -174,7 +174,7 @@ def open_h5ad(
     key = "X" if not layer else layer if layer == RAW else f"layers/{layer}"
     with open_group(file) as group:
         if layer and key not in group:
-            raise no_layer(file.name, layer, group.get("layers", ()))
+            raise FileFormatError(*no_layer(file.name, layer, group.get("layers", ())))
         var = get_frame(file, group, "raw/var" if layer == RAW else "var")
         names = make_unique(read_column(file, var, var.attrs["_index"]))
         X = group[key]
@@ -201,10 +201,10 @@ def open_h5ad(
     return H5adReader(file, shape, row_bytes, layout, key, names, chosen)
 
 
-def no_layer(title: str, layer: str, layers: Collection[str]) -> InputError:
-    """Return an error for a layer that AnnData, or a file of it, lacks."""
+def no_layer(title: str, layer: str, layers: Collection[str]) -> tuple[str, str]:
+    """Return what is wrong where AnnData, or a file of it, lacks a layer, and the parameter."""
     present = f"name one of {list_names(layers)}" if layers else "it has none"
-    return InputError(f"is {layer!r}, which {title} has not; {present}", "layer")
+    return f"is {layer!r}, which {title} lacks; {present}", "layer"
 
 
 def open_obsm(file: File) -> dict[str, H5adReader]:

@@ -274,7 +274,7 @@ def _select_layer(adata: Any, layer: str) -> tuple[Any, Any]:
         return adata.raw.X, adata.raw.var_names
     if layer in adata.layers:
         return adata.layers[layer], adata.var_names
-    raise no_layer("X", layer, adata.layers)
+    raise InputError(*no_layer("X", layer, adata.layers))
 
 
 def _open_path(
