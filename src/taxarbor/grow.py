@@ -31,11 +31,11 @@ class StoppingRule:
     max_depth: int | None = None  #: leaves at this depth are not split
 
     def is_full(self, n_leaves: int, branching: int) -> bool:
-        """Say whether one more split would make too many leaves."""
+        """Return whether one more split would make too many leaves."""
         return self.n_leaves is not None and n_leaves + branching - 1 > self.n_leaves
 
     def is_final(self, n_rows: int, depth: int) -> bool:
-        """Say whether a leaf is small or deep enough not to be split."""
+        """Return whether a leaf is small or deep enough not to be split."""
         small = self.max_leaf_size is not None and n_rows <= self.max_leaf_size
         return small or (self.max_depth is not None and depth >= self.max_depth)
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from taxarbor._errors import InputError, warn_caller
 from taxarbor._number_text import format_number
-from taxarbor._types import Array
+from taxarbor._types import Array, TableLike
 from taxarbor.explain._rows import FeatureTable, least_margins, measure_margins, name_rows
 from taxarbor.explain.distinctive import ColumnSummary
 from taxarbor.explain.explanation import Explanation
@@ -36,7 +36,7 @@ N_NAMED, NAME_LENGTH = 2, 48
 
 def explain(
     model: object,
-    X: ArrayLike,
+    X: TableLike,
     *,
     row_names: Sequence[str] | None = None,
     classes: ArrayLike | None = None,

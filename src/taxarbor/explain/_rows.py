@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from taxarbor._errors import InputError, InputTypeError, printable
 from taxarbor._number_text import format_number
 from taxarbor._types import Array, IndexArray, Matrix
-from taxarbor.rows import Rows, as_rows
+from taxarbor.rows import CELLS_PER_BLOCK, Rows, as_rows
 from taxarbor.tables.columns import FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._reasons import category_of
@@ -30,8 +30,6 @@ from taxarbor.tree.rule import dividing_feature, threshold_of
 Places: TypeAlias = IndexArray | slice | list[int]
 """Positions of rows, or numbers of features."""
 
-BLOCK_SIZE = 1 << 20
-"""Numbers held at once."""
 UNKNOWN = "unknown"
 """Stands for missing values."""
 N_CONTRIBUTIONS = 3
@@ -122,7 +120,7 @@ def row_width(matrix: Matrix) -> float:
 
 def blocks(n_rows: int, width: float) -> Iterator[slice]:
     """Return slices of rows of about a million numbers each, given the numbers of a row."""
-    step = max(int(BLOCK_SIZE / max(width, 1.0)), 1)
+    step = max(int(CELLS_PER_BLOCK / max(width, 1.0)), 1)
     return (slice(first, first + step) for first in range(0, n_rows, step))
 
 

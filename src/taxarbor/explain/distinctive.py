@@ -27,7 +27,7 @@ MAX_WHOLE_NUMBERS = 20
 BIN_QUANTILES = (0.01, 0.99)
 """Bins lie between these quantiles; the outer ones include the values beyond."""
 DIGITS = 6
-"""To which effects and distances are compared: rounding must not decide."""
+"""To which effects, distances and margins are compared: rounding must not decide."""
 CONSTANT = 1e-12
 """Standard deviations, in units of the mean, up to which a column does not vary."""
 

@@ -13,7 +13,7 @@ from taxarbor._frames import make_frame
 from taxarbor._number_text import format_share
 from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.explain._rows import FeatureTable, Margins, find_steps, name_rows
-from taxarbor.explain.distinctive import ColumnSummary, DistinctiveFeature
+from taxarbor.explain.distinctive import DIGITS, ColumnSummary, DistinctiveFeature
 from taxarbor.metrics.classes import Classes
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 N_DISTINCTIVE = 10
 """Distinctive features of each node, unless asked otherwise."""
 EXAMPLES = ("typical", "extreme", "borderline")
-DIGITS = 6
-"""To which margins are compared."""
 USE = "a table of explanations"  # what needs pandas
 
 

@@ -238,7 +238,7 @@ class Metric:
 
     @property
     def is_fresh(self) -> bool:
-        """Say whether there is nothing to forget."""
+        """Whether it holds no steps yet."""
         return self._S is None
 
     def after(self, step: Array, change: Array) -> "Metric":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import string
 import struct
 import zlib
 from base64 import b64encode
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from taxarbor._atomic_write import write_atomically
 from taxarbor._errors import InputError, printable, some
 from taxarbor._number_text import format_means, format_number, format_share, round_digits
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.explain import Explanation, explain
 from taxarbor.explain.distinctive import DistinctiveFeature
 from taxarbor.explain.explanation import EXAMPLES, DecidingFeature, Example
@@ -47,7 +48,7 @@ MAX_PICTURES_LENGTH, THUMBNAIL_EDGES = 300_000, (64, 48, 32, 24, 16)
 """Characters of all thumbnails, and the widths and heights that these may be reduced to."""
 MARGIN_BINS = np.linspace(-3.0, 3.0, 25)
 """Margins beyond are in the first and the last bin."""
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+HEIGHTS = string.digits + string.ascii_lowercase
 SCRIPTS = (
     *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),
     *("search.js", "tables.js", "download.js", "main.js"),
@@ -328,8 +329,8 @@ def _add_values(
 def _pack_counts(counts: list[int]) -> str:
     """Return a small histogram, a digit per bin."""
     heights: Array = np.asarray(counts, dtype=np.float64)
-    steps = np.ceil((len(DIGITS) - 1) * heights / max(heights.max(initial=0.0), 1.0))
-    return "".join(DIGITS[step] for step in steps.astype(int))
+    steps = np.ceil((len(HEIGHTS) - 1) * heights / max(heights.max(initial=0.0), 1.0))
+    return "".join(HEIGHTS[step] for step in steps.astype(int))
 
 
 def _count_margins(explanation: Explanation, node: int) -> list[list[int]]:
@@ -404,7 +405,7 @@ def _pack_rows(explanation: Explanation) -> Values:
 
 
 def _are_words(names: tuple[str, ...]) -> bool:
-    """Say whether names are words, and neither numbers nor codes of a few letters."""
+    """Return whether names are words, and neither numbers nor codes of a few letters."""
     stems = {"".join(filter(str.isalpha, name)).lower() for name in names}
     return len(stems) > 0.5 * len(names) and len(set("".join(stems))) > 10
 

@@ -181,7 +181,7 @@ class MaxMarginSplitter:
         return replace(self, regularizer=replace(self.regularizer, owner=owner))
 
     def allows(self, sizes: Sequence[int]) -> bool:
-        """Say whether children of these sizes are balanced."""
+        """Return whether children of these sizes are balanced."""
         low, high = size_bounds(sum(sizes), len(sizes), *self.balance)
         return low <= min(sizes) and max(sizes) <= high
 

@@ -118,7 +118,7 @@ def measure_cuts(model: BaseEstimator, X: TableLike, embedding: TableLike) -> Cu
 
 
 def can_refit(tree: Tree) -> bool:
-    """Say whether the rows of a tree can be halved."""
+    """Return whether the rows of a tree can be halved."""
     return len(_list_rows(tree)) >= MIN_ROWS
 
 

@@ -1,9 +1,8 @@
 """Rows that are far from every cluster: how far, and from where on they are noise.
 
 The score of a row is its least distance from the mean of a cluster, in units of how far that
-cluster's own rows are from it on average: one is usual. Clusters of few rows say little of what
-is usual, so their unit is drawn towards that of all rows; the smallest may be noise themselves,
-and are left out.
+cluster's own rows are from it on average: a score of 1 is typical. Units of small clusters are
+shrunk towards that of all rows; the smallest may be noise themselves, and are left out.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taxarbor._types import Array, IndexArray, Matrix, set_frozen
-from taxarbor.rows import as_rows
+from taxarbor.rows import CELLS_PER_BLOCK, as_rows
 from taxarbor.tree.route_rows import sum_by_label
 
 PRIOR_ROWS = 5
@@ -26,14 +25,11 @@ MAX_OWN_SCORE = 3.0
 """A row is compared with other clusters than its own if its score there is above this. Other
 clusters are rarely nearer."""
 
-CELLS_AT_ONCE = 1 << 20
-"""Cells of rows that are compared with all clusters at a time."""
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseModel:
-    """Where clusters are, how far their rows usually are from there, and where noise begins.
+    """Cluster means, typical distances to them, and the noise threshold.
 
     Attributes
     ----------
@@ -93,7 +89,7 @@ class NoiseModel:
     ) -> Array:
         """Return the least score of some rows over all clusters."""
         least = np.full(len(some), np.inf)
-        step = max(CELLS_AT_ONCE // max(X.shape[1], 1), 256)
+        step = max(CELLS_PER_BLOCK // max(X.shape[1], 1), 256)
         for first in range(0, len(some), step):
             own = some[first : first + step]
             rows, scores = X[own], least[first : first + step]

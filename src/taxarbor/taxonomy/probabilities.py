@@ -1,7 +1,7 @@
 r"""How likely a row is to be in each leaf.
 
-The probability of a leaf is what to bet that the row lies in this cluster again when the same
-method is fitted to other rows of the same kind. It is a softmax of scores of the leaves,
+The probability of a leaf estimates how often the row would be in the same cluster in a fit to
+new data of the same kind. It is a softmax of scores of the leaves,
 
     P(leaf | x) = exp(s_leaf(x) / T) / sum over leaves,
 
@@ -10,8 +10,8 @@ scores than the best of its other targets, in units of what it is on average; ``
 of the negative margins on the way to the leaf or, for the one leaf that has none, its least
 margin. (A product of probabilities along the path would often be highest for another leaf.)
 
-T stands for all that may come out otherwise in another fit, most of which no score can know:
-the tree as a whole. So it is measured, by fitting again.
+T accounts for the variability between fits, which the scores do not contain. So it is measured,
+by refitting.
 """
 
 from collections.abc import Iterable, Iterator
