@@ -6,7 +6,6 @@ from taxarbor.sources._open import (
     LocalSource,
     Source,
     has_layers,
-    load_source,
     open_source,
     stored_format,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "Source",
     "draw_rows",
     "has_layers",
-    "load_source",
     "open_source",
     "stored_format",
 ]

@@ -39,7 +39,6 @@ class DaskSource:
     embedding: str | Reader | None = None
     layer: ClassVar[str] = ""
     in_memory: ClassVar[bool] = False
-    is_lazy: ClassVar[bool] = True
 
     @cached_property
     def bounds(self) -> IndexArray:

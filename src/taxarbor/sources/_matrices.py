@@ -23,7 +23,6 @@ from taxarbor.sources.file_checks import (
     File,
     as_texts,
     check_matrix,
-    find_columns,
     list_names,
     read_blocks,
 )
@@ -163,11 +162,7 @@ class H5adReader:
 
 
 def open_h5ad(
-    path: str | os.PathLike[str],
-    columns: Sequence[str] | None = None,
-    *,
-    in_blocks: bool = True,
-    layer: str = "",
+    path: str | os.PathLike[str], *, in_blocks: bool = True, layer: str = ""
 ) -> H5adReader:
     """Return a reader of ``X`` of an h5ad file, or of a layer, with the names in ``var``."""
     file = File.open(path)
@@ -196,9 +191,7 @@ def open_h5ad(
     check_matrix(file.name, dtype, shape)
     if len(names) != shape[1]:
         raise file.error(f"names {len(names):,} columns and has {shape[1]:,}")
-    chosen = None if columns is None else find_columns(file.name, columns, names)
-    names = names if columns is None else [*columns]
-    return H5adReader(file, shape, row_bytes, layout, key, names, chosen)
+    return H5adReader(file, shape, row_bytes, layout, key, names)
 
 
 def no_layer(title: str, layer: str, layers: Collection[str]) -> tuple[str, str]:

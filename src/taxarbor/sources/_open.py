@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import narwhals as nw
 import numpy as np
@@ -100,8 +100,6 @@ class LocalSource:
     """What was read of AnnData; see ``open_source``."""
     n_threads: int = 1
     """Blocks of a file that are worked on at a time."""
-    is_lazy: ClassVar[bool] = False
-    """Whether results are lazy arrays."""
 
     @property
     def n_rows(self) -> int:
@@ -129,12 +127,14 @@ class LocalSource:
         return add_vectors(sample, self.embedding)
 
     def keep(self, names: Collection[str]) -> "LocalSource":
-        """Return the source with the named columns only, or as it is if it has no others."""
-        kept = [j for j, name in enumerate(self.names or ()) if name in names]
-        if self.names is None or not kept or len(kept) == self.n_columns:
-            return self
-        names = [self.names[j] for j in kept]
-        return replace(self, reader=self.reader.keep(kept), names=names)
+        """Return the source with the named columns only; as it is if there are none."""
+        kept = [name for name in self.names or () if name in names]
+        return self.select(kept) if kept and kept != self.names else self
+
+    def select(self, names: Sequence[str], title: str = "X") -> "LocalSource":
+        """Return the source with these columns, or raise FileFormatError that has the title."""
+        positions = find_columns(title, names, self.names)
+        return replace(self, reader=self.reader.keep(positions), names=[*names])
 
     def route(
         self, work: Callable[[Table, slice], Any], dtypes: Sequence[DTypeLike]
@@ -217,7 +217,9 @@ def open_source(
     elif is_dask(X):
         source = open_dask(X)
     elif isinstance(X, str | os.PathLike):
-        source = LocalSource(*_open_path(X, columns, format, layer), None, layer, n_threads)
+        source = LocalSource(*_open_path(X, format, layer), None, layer, n_threads)
+        if columns is not None:
+            source = source.select(columns, base_name(X))
     else:
         source = LocalSource(*_open_table(X, layer), None, layer, n_threads)
     if feature_names is not None:
@@ -245,15 +247,6 @@ def stored_format(path: str | os.PathLike[str]) -> str | None:
     return "parquet" if Path(path).is_dir() else FORMATS.get(Path(path).suffix.lower())
 
 
-def load_source(X: TableLike, layer: str = "") -> LocalSource:
-    """Open rows that fit into memory; raise InputTypeError for those of Dask."""
-    source = open_source(X, layer=layer)
-    if isinstance(source, DaskSource):
-        problem = f"must be rows in memory or in a file, got a {type(X).__name__} of Dask"
-        raise InputTypeError(f"{problem}: compute a sample of them first", "X")
-    return source
-
-
 def _open_table(X: TableLike, layer: str) -> tuple[Memory, list[str] | None]:
     if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X.filename is not None:
         return Memory(X, is_mapped=True), None
@@ -278,25 +271,20 @@ def _select_layer(adata: Any, layer: str) -> tuple[Any, Any]:
 
 
 def _open_path(
-    path: str | os.PathLike[str],
-    columns: Sequence[str] | None,
-    format: str | None,
-    layer: str,
+    path: str | os.PathLike[str], format: str | None, layer: str
 ) -> tuple[Reader, list[str] | None]:
     format, name = format or stored_format(path), base_name(path)
     if not Path(path).exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     if format == "parquet":
-        frames = open_parquet(path, columns)
+        frames = open_parquet(path)
         return frames, frames.names
     if Path(path).is_dir():
         raise InputError(f"{name} is a folder; give a file in it")
     if format == "npy":
-        if columns is not None:
-            find_columns(name, columns, None)
         return open_npy(path), None
     if format == "h5ad":
-        matrix = open_h5ad(path, columns, layer=layer)
+        matrix = open_h5ad(path, layer=layer)
         return matrix, matrix.names
     expected = "expected .npy, .parquet or .h5ad, or a folder of Parquet files"
     remedy = "read others into memory: taxarbor.tables.read_table(path).X"

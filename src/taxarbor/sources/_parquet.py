@@ -17,7 +17,6 @@ from taxarbor.sources.file_checks import (
     base_name,
     check_unique,
     count_block_rows,
-    find_columns,
 )
 
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -125,9 +124,7 @@ def to_pandas(table: Any) -> Any:
     return table.to_pandas(date_as_object=False, ignore_metadata=True)
 
 
-def open_parquet(
-    path: str | os.PathLike[str], columns: Sequence[str] | None = None
-) -> ParquetReader:
+def open_parquet(path: str | os.PathLike[str]) -> ParquetReader:
     """Return a reader of a Parquet file, or of those in a folder by their names."""
     title = base_name(path)
     paths = _find_files(Path(path)) if Path(path).is_dir() else {title: Path(path)}
@@ -142,8 +139,7 @@ def open_parquet(
         _check_alike(one, files[0])
     schema = files[0].schema
     with files[0].file.reading("parquet"):
-        names = [*columns] if columns is not None else _select_features(schema)
-    find_columns(files[0].file.name, names, schema.names)
+        names = _select_features(schema)
     if not names:
         raise FileFormatError(f"{title} has no columns")
     return ParquetReader(files, names)

@@ -37,19 +37,15 @@ class Reader(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of columns."""
-        ...
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows in blocks."""
-        ...
 
     def take(self, rows: IndexArray) -> Table:
         """Return the rows of these numbers, which ascend."""
-        ...
 
     def keep(self, columns: Sequence[int]) -> Self:
         """Return a reader of these columns, by their positions."""
-        ...
 
 
 @final

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from taxarbor._errors import TableWarning, counted, some, warn_caller
+from taxarbor._errors import InputTypeError, TableWarning, counted, some, warn_caller
 from taxarbor._frames import Table
 from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.rows import all_finite
-from taxarbor.sources import DaskSource, Source, has_layers, load_source, open_source
+from taxarbor.sources import DaskSource, Source, has_layers, open_source
 from taxarbor.tables.columns import Columns, FeatureRows, Match, find_empty_rows
 from taxarbor.tree import Tree
 from taxarbor.tree.edit_tree import drop_rows
@@ -45,7 +45,7 @@ def apply(
     taxonomy = add_columns(taxonomy, source)
     source, match = match_columns(taxonomy, source)
     counts = replace(taxonomy, tree=drop_rows(taxonomy.tree), stability=None)
-    call = _Block(work, counts, match, n_threads, source.is_lazy)
+    call = _Block(work, counts, match, n_threads, isinstance(source, DaskSource))
     if isinstance(source, DaskSource):
         return source.apply(call, dtype, n_columns)
     (result,), unseen = source.route(call, (dtype,))
@@ -58,7 +58,10 @@ def load_rows(taxonomy: "Taxonomy", X: TableLike) -> tuple["Taxonomy", Source]:
 
     Raises InputTypeError for rows of Dask.
     """
-    source = load_source(X, _layer_of(taxonomy, X))
+    source = open_source(X, layer=_layer_of(taxonomy, X))
+    if isinstance(source, DaskSource):
+        problem = f"must be rows in memory or in a file, got a {type(X).__name__} of Dask"
+        raise InputTypeError(f"{problem}: compute a sample, and attach it to the model", "X")
     return add_columns(taxonomy, source), source
 
 
