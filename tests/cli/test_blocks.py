@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import Taxarbor, Taxonomy
-from taxarbor.cli import _input
+from taxarbor.cli import _files
 from tests.cli.conftest import COLUMNS, lines_of
 
 PREDICT = ("predict", "model.taxarbor", "big")
@@ -15,7 +15,7 @@ PREDICT = ("predict", "model.taxarbor", "big")
 @pytest.fixture
 def in_blocks(monkeypatch):
     """Let every file be large."""
-    monkeypatch.setattr(_input, "MAX_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(_files, "MAX_BYTES_IN_MEMORY", 0)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_labels_are_written_whole_or_not_at_all(refuse, folder, customers):
     assert not [*folder.glob(".taxarbor*")]
 
 
-def test_bad_input(refuse, folder, customers):
+def test_bad_files(refuse, folder, customers):
     refuse("--id-column needs all rows in memory", *PREDICT, "--id-column", "id")
     refuse("assess needs all rows", "assess", "model.taxarbor", "big")
     fit = ("fit", "big", "-o", "m")
@@ -154,7 +154,7 @@ def test_pages_and_explanations_of_a_folder(run, run_json, folder, customers):
 
 
 def test_samples_of_large_files(run_json, folder, customers, monkeypatch):
-    monkeypatch.setattr(_input, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(_files, "SAMPLE_ROWS", 100)
     run_json("fit", "big", "-k", 3, "-o", "m")
     document = run_json("explain", "m", "big", "--node", 0)
     assert document["n_rows"] == 100
@@ -165,7 +165,7 @@ def test_samples_of_large_files(run_json, folder, customers, monkeypatch):
 
 @pytest.mark.parametrize("limit", [0, 10**9])
 def test_excluded_rows_are_noted(run_json, folder, limit, monkeypatch):
-    monkeypatch.setattr(_input, "MAX_BYTES_IN_MEMORY", limit)
+    monkeypatch.setattr(_files, "MAX_BYTES_IN_MEMORY", limit)
     X = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
     X[7] = 4000.0
     np.save(folder / "x.npy", X)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from taxarbor import Taxonomy
-from taxarbor.cli import _input
+from taxarbor.cli import _files
 
 N = 120
 GROUPS = np.arange(N) % 4
@@ -63,7 +63,7 @@ def test_all_commands(run, files, data, embedding):
 
 
 def test_blocks(run, files, monkeypatch):
-    monkeypatch.setattr(_input, "MAX_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(_files, "MAX_BYTES_IN_MEMORY", 0)
     for data, embedding in (("rows.parquet", "emb"), ("cells.h5ad", "X_pca")):
         options = ("-k", "4", "-o", f"{data}.taxarbor", "--embedding", embedding)
         columns = ("--columns", "a,b,c,d") if embedding == "emb" else ()
@@ -93,7 +93,7 @@ def test_a_column_that_is_not_named(run, files):
         ("assess", "grouped.taxarbor", "rows.parquet", "--embedding", "a"),
     ],
 )
-def test_bad_input(run, files, command):
+def test_bad_files(run, files, command):
     np.save("short.npy", np.ones((5, 2)))
     run("fit", "rows.parquet", "-k", "4", "--embedding", "emb", "-o", "grouped.taxarbor")
     result = run(*command)

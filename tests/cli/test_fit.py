@@ -126,8 +126,6 @@ def test_columns_are_scaled(run_json, folder):
     for data, options in (("wide.npz", ()), ("wide.csv", ("--scale", "none"))):
         document = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
         assert document["notes"] == []  # matrices are not scaled
-    document = run_json("fit", "wide.npz", "-k", 4, "-o", "m", "--force", "--metric", "cosine")
-    assert "length 1" in document["notes"][0]
 
 
 def test_labels_and_report_are_written(run, folder):

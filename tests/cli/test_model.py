@@ -39,9 +39,10 @@ def test_a_tree_on_a_terminal(run, taxonomy, terminal, monkeypatch):
     terminal()
     result = run("show", "model.taxarbor")
     first, *lines = CODES.sub("", result.stdout).splitlines()
-    assert (first, lines[0]) == (FIRST, "all  120 rows")
+    assert (first, lines[0]) == (FIRST, "node 0: 120 rows")
     assert len(lines) == taxonomy.tree.n_nodes
-    assert lines[1].startswith(f"├── {taxonomy.reasons(1)[0]}")
+    assert lines[1].startswith("├── node 1: ")
+    assert str(taxonomy.reasons(1)[0]) in lines[1]
     assert "\x1b[34mhigher" in result.stdout  # blue
     assert "\x1b[31mitems at most" in result.stdout  # red
     assert all(f"c{label}" in result.stdout for label in range(6))

@@ -1,11 +1,12 @@
 """``taxarbor fit`` and ``taxarbor demo``: from a table to a model."""
 
+import csv
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -13,10 +14,15 @@ from taxarbor._errors import InputError, TableWarning, counted
 from taxarbor.cli import _shell as shell
 
 if TYPE_CHECKING:
-    from taxarbor.tables import Table
+    from numpy.typing import ArrayLike
+
+    from taxarbor._types import TableLike
+    from taxarbor.estimators import Taxarbor
+    from taxarbor.sources import Source
+    from taxarbor.tables import TableEncoder
     from taxarbor.taxonomy import Taxonomy
 
-AUTO = "auto"
+AUTO: Final = "auto"
 N_LEVELS_SHOWN, N_LINES_SHOWN = 3, 40
 """The part of the tree that fit prints."""
 DEMO_CLUSTERS = 12
@@ -35,12 +41,10 @@ def _tree(help: str, **more: Any) -> Any:
 def fit(
     data: shell.Data,
     output: Annotated[
-        Path | None,
-        shell.option("Model to write; default: named after DATA.", "--output", "-o"),
+        Path | None, shell.option("Model; default: named after DATA.", "--output", "-o")
     ] = None,
     n_clusters: Annotated[
-        str,
-        shell.option("Number of clusters, or auto; default: 8.", "--n-clusters", "-k"),
+        str, shell.option("Number of clusters, or auto; default: 8.", "--n-clusters", "-k")
     ] = "8",
     id_column: shell.IdColumn = None,
     label_column: shell.LabelColumn = None,
@@ -54,20 +58,12 @@ def fit(
     as_json: shell.Json = False,
     columns: Annotated[str | None, _table("Use only these columns: a,b,c.")] = None,
     exclude: Annotated[str | None, _table("Use all columns but these: a,b.")] = None,
-    categories: Annotated[
-        str | None, _table("Columns to treat as categorical, besides text: a,b.")
-    ] = None,
-    text: Annotated[
-        str | None, _table("Columns of texts whose words are features: a,b.")
-    ] = None,
-    missing: Annotated[
-        str | None, _table("Values that stand for a missing one: -999,unknown.")
-    ] = None,
-    names: Annotated[
-        Path | None, _table("File with the names of the columns, a line each.")
-    ] = None,
+    categories: Annotated[str | None, _table("Categorical columns, besides text: a,b.")] = None,
+    text: Annotated[str | None, _table("Columns whose words are features: a,b.")] = None,
+    missing: Annotated[str | None, _table("Values that mean missing: -999,unknown.")] = None,
+    names: Annotated[Path | None, _table("File with names of columns, a line each.")] = None,
     sheet: shell.Sheet = None,
-    layer: shell.Layer = None,
+    layer: Annotated[str | None, _table("Layer of h5ad to use; raw for that of raw.")] = None,
     embedding: shell.Embedding = None,
     scale: Annotated[
         Literal["auto", "standard", "none"],
@@ -77,13 +73,9 @@ def fit(
         Literal["euclidean", "cosine"],
         _table("Distance between rows: euclidean (default) or cosine."),
     ] = "euclidean",
-    max_features: Annotated[
-        int | None, _tree("Maximum number of features per split.", min=1)
-    ] = None,
+    max_features: Annotated[int | None, _tree("Maximum of features per split.", min=1)] = None,
     min_leaf_size: Annotated[int, _tree("Minimum number of rows per cluster.", min=1)] = 1,
-    noise: Annotated[
-        float, _tree("Share of the rows to label as noise, -1.", metavar="SHARE")
-    ] = 0.0,
+    noise: Annotated[float, _tree("Share of the rows to label as noise, -1.")] = 0.0,
     seed: shell.Seed = 0,
     jobs: shell.Jobs = 1,
 ) -> None:
@@ -92,31 +84,21 @@ def fit(
     Numeric columns and text columns with few values are used; missing values are imputed. Other
     columns are left out, and a note says why.
     """
-    from taxarbor._frames import is_frame
-    from taxarbor.cli import _input as read
-    from taxarbor.cli import _output as write
-    from taxarbor.cli._terminal import summarize
+    from taxarbor.cli import _files as files
     from taxarbor.estimators import Taxarbor
-    from taxarbor.metrics import tree_scores
 
     if n_clusters != AUTO and not n_clusters.isdecimal():
         raise InputError(f"must be 1 or more, or auto; got {n_clusters}", "n_clusters")
-    name = write.stem_of(data)
+    name = files.stem_of(data)
     if output is None and name is None:
         raise InputError("standard input has no name: name the model with --output")
     model = output or Path(f"{name}.taxarbor")
     page = report or (model.with_suffix(".html") if show else None)
-    write.check_outputs((model, page), (data,), labels, force=force)
-
-    file = read.DataFile(data, format, id_column, label_column, sheet, layer)
-    in_memory = {"-k auto": n_clusters == AUTO, "--categories": categories is not None}
-    option = next((name for name, is_used in in_memory.items() if is_used), None)
-    table = file.read(read.split_names(columns) or None, option)
-    if names is not None:
-        table = replace(table, feature_names=tuple(read.read_lines(names)))
-    table = read.exclude(file, table, read.split_names(exclude))
-    read.mark_categories(file, table.X, read.split_names(categories))
-    is_matrix = not (file.stored_format == "parquet" or is_frame(table.X))
+    files.check_outputs((model, page), (data,), labels, force=force)
+    file = files.DataFile(data, format, id_column, label_column, sheet, layer)
+    rows = file.read(
+        _split(columns), _split(categories), names, option="-k auto" * (n_clusters == AUTO)
+    )
     estimator = Taxarbor(
         AUTO if n_clusters == AUTO else int(n_clusters),
         max_features=max_features,
@@ -124,64 +106,93 @@ def fit(
         noise=noise,
         encoder=_make_encoder(
             scale,
-            is_matrix=is_matrix,
+            is_frame=rows.is_frame,
             metric=metric,
-            missing_values=tuple(read.split_names(missing)),
-            text_features=read.split_names(text) or None,
+            missing_values=tuple(_split(missing)),
+            text_features=_split(text) or None,
         ),
         random_state=seed,
         n_jobs=jobs,
         verbose=int(sys.stderr.isatty()),
     )
-    vectors = read.find_embedding(file, embedding, table.feature_names or ())
-    notes: list[str] = []
-    begin = time.perf_counter()
+    notes, begin = list[str](), time.perf_counter()
     with shell.collect_notes(notes, but=TableWarning):  # which columns.notes holds
-        estimator.fit(read.open_table(table), embedding=vectors)
+        vectors = file.find_embedding(embedding, rows.source.names)
+        taxonomy = _fit(estimator, rows.source, _split(exclude), vectors)
     seconds = time.perf_counter() - begin
-    taxonomy = estimator.taxonomy_
-    notes = _gather_notes(table, taxonomy, [*notes, *_describe_fit(taxonomy)])
-    scores = None
-    if table.labels is not None:
-        with shell.collect_notes(notes):
-            scores = tree_scores(taxonomy, table.labels)
-
+    notes = _gather_notes(rows.notes, taxonomy, notes)
+    with shell.collect_notes(notes):
+        facts = _describe(taxonomy, seconds, rows.labels)
     taxonomy.save(model)
     if labels is not None:
-        write.write_labels(labels, estimator.labels_, table)
+        files.write_labels(labels, estimator.labels_, rows)
     if page is not None:
         with shell.collect_notes(notes):
-            write.write_page(page, *read.attach_rows(taxonomy, table), name)
-        if show and not write.open_in_browser(page):
+            files.write_page(page, *files.attach_rows(taxonomy, rows), name)
+        if show and not files.open_in_browser(page):
             notes.append(f"no browser found: open {page} in one")
-    document = {"data": data, **summarize(taxonomy), "seconds": seconds, "scores": scores}
-    dropped = taxonomy.columns.dropped
-    document["dropped"] = [{"column": name, "reason": reason} for name, reason in dropped]
-    document |= {"notes": notes, "model": model, "labels": labels, "report": page}
+    outputs = {"model": model, "labels": labels, "report": page}
+    document = {"data": data, **facts, "notes": notes, **outputs}
     shell.answer(document, as_json, lambda: _print_fit(str(file), taxonomy, document))
 
 
-def _make_encoder(scale: str, *, is_matrix: bool, **parameters: Any) -> Any:
+def _split(text: str | None) -> list[str]:
+    """Return the names in a text such as ``a, b``, where quotes keep blanks and commas."""
+    lines = csv.reader((text or "").splitlines(), skipinitialspace=True)
+    return [name for line in lines for name in line]
+
+
+def _make_encoder(
+    scale: str, *, is_frame: bool, **parameters: object
+) -> "TableEncoder | Literal['auto']":
     """Return the encoder of a table; a matrix has one unit, and is scaled only on request."""
     from taxarbor.tables import TableEncoder
 
-    scaling: Any = None if scale == "none" or (scale == AUTO and is_matrix) else scale
-    encoder = TableEncoder(scale=scaling, **parameters)
-    is_usual = (
-        scale == AUTO and encoder.get_params() == TableEncoder(scale=scaling).get_params()
-    )
+    usual = TableEncoder(scale="auto" if is_frame else None)
+    scaling = {AUTO: usual.scale, "none": None}.get(scale, scale)
+    encoder = TableEncoder().set_params(scale=scaling, **parameters)
+    is_usual = scale == AUTO and encoder.get_params() == usual.get_params()
     return AUTO if is_usual else encoder
 
 
-def _gather_notes(table: "Table", taxonomy: "Taxonomy", others: Sequence[str]) -> list[str]:
+def _fit(
+    estimator: "Taxarbor", source: "Source", excluded: Sequence[str], vectors: "TableLike"
+) -> "Taxonomy":
+    """Fit to rows without some columns; those that have no names are x0, x1, and so on."""
+    import numpy as np
+
+    from taxarbor.sources import open_source
+
+    if not excluded:
+        return estimator.fit(source, embedding=vectors).taxonomy_
+    known = source.names or [f"x{place}" for place in range(source.n_columns)]
+    if unknown := [name for name in excluded if name not in known]:
+        raise InputError(f"names {unknown[0]!r}, which is no column of the table", "exclude")
+    kept = [place for place, name in enumerate(known) if name not in excluded]
+    if not kept:
+        raise InputError("leaves no column", "exclude")
+    part = open_source(source, feature_names=known).keep([known[place] for place in kept])
+    taxonomy = estimator.fit(part, embedding=vectors).taxonomy_
+    if source.names is not None:
+        return taxonomy
+    columns, width = taxonomy.columns, source.n_columns
+    positions = np.array(kept)[columns.positions]
+    columns = replace(columns, n_columns_in=width, positions=positions, names=None)
+    return replace(taxonomy, columns=columns)
+
+
+def _gather_notes(
+    of_file: Sequence[str], taxonomy: "Taxonomy", warned: Sequence[str]
+) -> list[str]:
     """Return the notes on a table, as many as there is room for, and all others."""
     from taxarbor.tables.notes import MAX_NOTES
 
-    notes = [*table.notes, *(note.for_shell for note in taxonomy.columns.notes)]
+    others = [*warned, *_describe_excluded(taxonomy)]
+    notes = [*of_file, *(note.for_shell for note in taxonomy.columns.notes)]
     return [*notes[: max(MAX_NOTES - len(others), 1)], *others]
 
 
-def _describe_fit(taxonomy: "Taxonomy") -> Iterator[str]:
+def _describe_excluded(taxonomy: "Taxonomy") -> Iterator[str]:
     """Yield notes on the rows that a fit left out."""
     tree = taxonomy.tree
     n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
@@ -190,6 +201,18 @@ def _describe_fit(taxonomy: "Taxonomy") -> Iterator[str]:
         yield f"{rows} excluded from the fit"
     if tree.n_noise:
         yield f"{counted(tree.n_noise, 'row')} labelled as noise"
+
+
+def _describe(
+    taxonomy: "Taxonomy", seconds: float, classes: "ArrayLike | None"
+) -> dict[str, Any]:
+    """Return sizes of a fitted model, and how well it agrees with known classes."""
+    from taxarbor.cli._terminal import list_dropped, summarize
+    from taxarbor.metrics import tree_scores
+
+    scores = None if classes is None else tree_scores(taxonomy, classes)
+    facts = {**summarize(taxonomy), "seconds": seconds, "scores": scores}
+    return facts | {"dropped": list_dropped(taxonomy)}
 
 
 def _print_fit(
@@ -201,14 +224,12 @@ def _print_fit(
     """Print what was fitted, the tree (all of it with the names of rows) and its scores."""
     from taxarbor.cli._terminal import print_scores, print_tree, print_verdict
 
-    tree, n_columns = taxonomy.tree, len(taxonomy.columns)
-    n_dropped = len(document["dropped"])
+    tree, n_dropped = taxonomy.tree, len(document["dropped"])
     left_out = f" ({n_dropped} left out)" if n_dropped else ""
-    clusters = f"{counted(tree.n_leaves, 'cluster')} in {document['seconds']:.2f} s"
-    shell.print_lines(
-        f"{title}: {counted(tree.n_rows, 'row')}, {counted(n_columns, 'column')}{left_out}\n"
-        f"{clusters}\n"
-    )
+    columns = counted(len(taxonomy.columns), "column")
+    shell.print_lines(f"{title}: {counted(tree.n_rows, 'row')}, {columns}{left_out}")
+    clusters = counted(tree.n_leaves, "cluster")
+    shell.print_lines(f"{clusters} in {document['seconds']:.2f} s\n")
     is_short = tree.height <= N_LEVELS_SHOWN and tree.n_nodes <= N_LINES_SHOWN
     if is_short or row_names is not None:
         print_tree(taxonomy, row_names=row_names)
@@ -232,23 +253,19 @@ def demo(
     as_json: shell.Json = False,
 ) -> None:
     """Fit the animals that come with the package, show the tree, and write a report."""
-    from taxarbor.cli import _output as write
-    from taxarbor.cli._terminal import summarize
+    from taxarbor.cli._files import check_outputs
     from taxarbor.data import load_animals
     from taxarbor.estimators import Taxarbor
-    from taxarbor.metrics import ClassTree, tree_scores
+    from taxarbor.metrics import ClassTree
     from taxarbor.report import report
 
-    write.check_outputs((output,), (), force=force)
+    check_outputs((output,), (), force=force)
     animals = load_animals()
     X, names = animals.X / animals.X.max(axis=0), animals.names
     classes = ClassTree.read(animals.tree).ancestors_of(names, CLASS_DEPTH)
-    begin = time.perf_counter()
-    taxonomy = Taxarbor(DEMO_CLUSTERS, random_state=0).fit(X).taxonomy_
-    seconds = time.perf_counter() - begin
-    taxonomy = taxonomy.rename_features(animals.feature_names)
-    scores = tree_scores(taxonomy, classes)
+    begin, estimator = time.perf_counter(), Taxarbor(DEMO_CLUSTERS, random_state=0)
+    taxonomy = estimator.fit(X, feature_names=animals.feature_names).taxonomy_
+    document = _describe(taxonomy, time.perf_counter() - begin, classes)
     report(taxonomy, X, output, row_names=names, classes=classes, title="Animals")
-    document = {**summarize(taxonomy), "seconds": seconds, "scores": scores, "dropped": []}
     document |= {"report": output, "notes": []}
     shell.answer(document, as_json, lambda: _print_fit("Animals", taxonomy, document, names))

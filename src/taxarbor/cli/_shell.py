@@ -22,8 +22,9 @@ INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__mro__[1]
 """The error of typer for unknown options; its class depends on the version of typer."""
 OPTION_NAMES = {
-    "random_state": "seed",
-    "n_jobs": "jobs",
+    **{"random_state": "seed", "n_jobs": "jobs", "feature_names": "names"},
+    **{"categorical_features": "categories", "text_features": "text"},
+    **{"missing_values": "missing"},
 }
 """Parameters whose options have other names."""
 
@@ -69,7 +70,6 @@ Format = Annotated[
 Sheet = Annotated[
     str | None, option("Sheet of xlsx or ods; default: the first that is not empty.")
 ]
-Layer = Annotated[str | None, option("Layer of h5ad to use instead of X; raw for that of raw.")]
 Embedding = Annotated[
     str | None,
     option("Vectors to cluster: a column, an entry of obsm, or a .npy file."),

@@ -15,17 +15,13 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from taxarbor._errors import counted, printable, some
+from taxarbor._errors import printable, some
 from taxarbor._number_text import format_number
 from taxarbor.cli._shell import print_lines
 from taxarbor.exchange import to_frame
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
-from taxarbor.taxonomy._text import (
-    describe_rule,
-    describe_stability,
-    outline,
-)
+from taxarbor.taxonomy._text import outline
 
 COLOURS = {1: "blue", -1: "red"}
 """Of a feature that is higher or lower."""
@@ -92,35 +88,28 @@ def print_tree(
     max_nodes: int | None = None,
     row_names: Sequence[str] | None = None,
 ) -> None:
-    """Print a tree: guides and colours on a terminal or with row names, else indented text."""
+    """Print a tree as text, with guides and colours on a terminal or with row names."""
     tree = taxonomy.tree
     max_nodes = tree.n_nodes if max_nodes is None else max_nodes
+    text = taxonomy.to_text(max_depth, n_top, max_nodes=max_nodes)
     if row_names is None and not _make_console().is_terminal:
-        typer.echo(taxonomy.to_text(max_depth, n_top, max_nodes=max_nodes))
+        typer.echo(text)
         return
     path: list[Tree] = []  # from the root to the last line
-    for depth, node, reasons, label in outline(taxonomy, max_depth, n_top, max_nodes):
-        if node is None:
-            path[0].add(Text(label, "dim"))
-            continue
-        words = [Text(phrase(reason), COLOURS[reason.sign]) for reason in reasons]
-        text = Text(", ").join(words) if words else Text("all" if not depth else f"node {node}")
-        text.append(f"  {counted(int(tree.sizes[node]), 'row')}", "dim")
-        if label:
-            text.append(f"  {label}", "bold green" if tree.is_leaf(node) else "italic")
-        if words:
-            text.append(f"  node {node}", "dim")
-        if rule := describe_rule(taxonomy, node):
-            text.append(f"  ({rule})", "dim")
-        if stability := describe_stability(taxonomy, node):
-            is_stable = taxonomy.stability is None or taxonomy.stability.is_stable[node]
-            text.append(f"  ({stability})", "dim" if is_stable else "yellow")
-        if row_names is not None and tree.is_leaf(node):
+    nodes = outline(taxonomy, max_depth, n_top, max_nodes)
+    for (depth, node, reasons, label), words in zip(nodes, text.splitlines(), strict=False):
+        line = Text(words.strip())
+        for reason in reasons:
+            line.highlight_words([phrase(reason)], COLOURS[reason.sign])
+        line.highlight_words([f"[{label}]"], "bold green")
+        if row_names is not None and node is not None and tree.is_leaf(node):
             members = sorted(row_names[row] for row in tree.rows(node))
-            text.append(f"\n{printable(some(members, N_MEMBERS))}", "dim")
+            line.append(f"\n{printable(some(members, N_MEMBERS))}", "dim")
         del path[depth:]
-        path.append(path[-1].add(text) if path else Tree(text, guide_style="dim"))
+        path.append(path[-1].add(line) if path else Tree(line, guide_style="dim"))
     draw(path[0])
+    if tree.n_noise:
+        typer.echo(text.splitlines()[-1])
 
 
 def print_verdict(stability: Stability) -> None:
@@ -143,6 +132,11 @@ def summarize(taxonomy: Taxonomy) -> dict[str, Any]:
     if taxonomy.stability is not None:
         facts["verdict"] = taxonomy.stability.curve.verdict()
     return facts
+
+
+def list_dropped(taxonomy: Taxonomy) -> list[dict[str, str]]:
+    """Return the columns that a model does not use, and why, as plain values."""
+    return [{"column": name, "reason": reason} for name, reason in taxonomy.columns.dropped]
 
 
 def list_nodes(taxonomy: Taxonomy, max_depth: int | None = None) -> list[dict[str, Any]]:

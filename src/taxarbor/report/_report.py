@@ -65,7 +65,7 @@ Pixels: TypeAlias = NDArray[np.floating | np.uint8 | np.bool_]
 
 def report(
     model: object,
-    X: ArrayLike,
+    X: TableLike,
     path: str | os.PathLike[str],
     *,
     row_names: Sequence[str] | None = None,

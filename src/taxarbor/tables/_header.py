@@ -45,6 +45,7 @@ class Request:
     label_column: str | None
     features: Sequence[str] = ()
     sheet: str | int | None = None
+    layer: str = ""
 
     @property
     def text_columns(self) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ def read_table(
     label_column: str | None = None,
     format: str | None = None,
     sheet: str | int | None = None,
+    layer: str | None = None,
     features: Sequence[str] = (),
 ) -> Table:
     r"""Return the rows in a file.
@@ -119,6 +120,8 @@ def read_table(
     sheet : str or int, optional
         The name of a sheet in xlsx or ods, or its position from 0; by default the first that
         is not empty.
+    layer : str, optional
+        The layer of an h5ad file to read instead of ``X``; ``raw/X`` is the matrix of ``raw``.
     features : sequence of str, optional
         Columns that never become the names of the rows.
 
@@ -147,13 +150,15 @@ def read_table(
     is_path = isinstance(source, str | os.PathLike) and source != STDIN
     path = cast("str | os.PathLike[str]", source)
     title = base_name(path) if is_path else _name_stream(source)
-    request = Request(title, names, id_column, label_column, features, sheet)
+    request = Request(title, names, id_column, label_column, features, sheet, layer or "")
     format = format or (_find_format(title) if is_path else "csv")
     if format not in STREAM_READERS | PATH_READERS | {"zip": None}:
         expected = ", ".join(STREAM_READERS | PATH_READERS)
         raise InputError(f"must be one of {expected}; got {format!r}", "format")
     if sheet is not None and format not in {*SHEETS, "zip"}:
         raise InputError(f"is for {' and '.join(SHEETS)}; {title} is {format}", "sheet")
+    if layer and format != "h5ad":
+        raise InputError(f"is for h5ad; {title} is {format}", "layer")
     if format in PATH_READERS and is_path:
         return PATH_READERS[format](path, request)
     if format in PATH_READERS or (format == "zip" and not is_path):
@@ -287,7 +292,7 @@ def _read_npy(path: str | os.PathLike[str], request: Request) -> Table:
         names = list_names(request.text_columns)
         raise FileFormatError(f"{request.name} is an array, so it has no column {names}")
     reader = open_npy(path)
-    X = reader.read(0, reader.n_rows)
+    X = reader.read(0, reader.shape[0])
     return _make_matrix_table(request, X, None, {}, "")
 
 
@@ -330,7 +335,7 @@ def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
 
 def _read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
     """Return ``X``, with the names in ``obs`` and ``var``."""
-    matrix = open_h5ad(path, in_blocks=False)
+    matrix = open_h5ad(path, in_blocks=False, layer=request.layer)
     with open_group(matrix.file) as group:
         obs = get_frame(matrix.file, group, "obs")
         index = obs.attrs["_index"]
@@ -339,7 +344,7 @@ def _read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
         texts = {
             name: read_column(matrix.file, obs, name) for name in (index, *request.text_columns)
         }
-    X = matrix.read(0, matrix.n_rows)
+    X = matrix.read(0, matrix.shape[0])
     return _make_matrix_table(request, X, matrix.names, texts, index)
 
 

@@ -1,0 +1,291 @@
+"""The models and tables that commands read, and the files that they write, checked first.
+
+Outputs are written whole or not at all. Folders and large files are read in blocks.
+"""
+
+import csv
+import os
+import sys
+import warnings
+import webbrowser
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taxarbor._atomic_write import check_target, write_atomically
+from taxarbor._errors import InputError, counted
+from taxarbor._frames import is_frame
+from taxarbor._types import Array, IndexArray, TableLike
+from taxarbor.cli._shell import print_data
+from taxarbor.sources import RAW, Source, open_source, stored_format
+from taxarbor.tables import read_table
+from taxarbor.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STDIN = Path("-")
+MAX_BYTES_IN_MEMORY = 200_000_000
+"""Size of the largest file that is read into memory if its format can be read in blocks."""
+SAMPLE_ROWS = 100_000
+"""Rows of a folder or a large file that explain and report read."""
+LABEL_SUFFIXES = ("", ".csv", ".tsv", ".txt", ".parquet")
+
+
+# Tables
+
+
+class Rows(NamedTuple):
+    """The rows of a file, with the names and classes of those that are in memory."""
+
+    source: Source
+    is_frame: bool
+    """Whether columns may have units and texts; those of a matrix do not."""
+    names: tuple[str, ...] | None = None
+    labels: NDArray[np.str_] | None = None
+    id_column: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file or folder with a table, and the parts of it to read."""
+
+    path: Path
+    format: str | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    sheet: str | None = None
+    layer: str | None = None
+
+    def __str__(self) -> str:
+        return "standard input" if self.path == STDIN else str(self.path)
+
+    @property
+    def stored_format(self) -> str | None:
+        """The format, if it is one that can be read in blocks."""
+        return self.format or stored_format(self.path)
+
+    def read(
+        self,
+        columns: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        names: Path | None = None,
+        *,
+        features: Sequence[str] = (),
+        option: str = "",
+    ) -> Rows:
+        """Return the rows, in blocks if they are many.
+
+        ``option`` needs all of them in memory, as the columns with names, classes and
+        categories do. Columns that are ``features`` name no rows; ``names`` is a file with
+        those of all columns.
+        """
+        roles = {"--id-column": self.id_column, "--label-column": self.label_column}
+        roles["--categories"] = ",".join(categories)
+        option = option or next((name for name, given in roles.items() if given), "")
+        layer = RAW if self.layer == "raw" else self.layer or ""
+        if self.path.is_dir() and option:
+            raise InputError(f"{option} needs all rows in memory, and {self} is a folder")
+        if self.path.is_dir() or (not option and self._is_large()):
+            source = open_source(self.path, columns or None, self.format, layer=layer)
+            return Rows(_name_columns(source, names), self.stored_format == "parquet")
+        table = read_table(
+            str(self.path),
+            columns=columns or None,
+            id_column=self.id_column,
+            label_column=self.label_column,
+            format=self.format,
+            sheet=self.sheet,
+            layer=layer or None,
+            features=features,
+        )
+        self._mark_categories(table.X, categories)
+        source = _name_columns(open_source(table.X, feature_names=table.feature_names), names)
+        rest = (table.row_names, table.labels, table.id_column, table.notes)
+        return Rows(source, is_frame(table.X), *rest)
+
+    def _is_large(self) -> bool:
+        if self.stored_format not in ("npy", "parquet", "h5ad") or not self.path.is_file():
+            return False
+        return self.path.stat().st_size > MAX_BYTES_IN_MEMORY
+
+    def _mark_categories(self, X: TableLike, names: Sequence[str]) -> None:
+        """Make columns of a frame categories."""
+        known = {}
+        if is_frame(X):
+            known = {name if isinstance(name, str) else f"x{name}": name for name in X.columns}
+        for name in names:
+            if name not in known:
+                raise InputError(f"names {name!r}, which is no column of {self}", "categories")
+            X[known[name]] = X[known[name]].astype("category")
+
+    def find_embedding(self, name: str | None, known: Sequence[str] | None = None) -> TableLike:
+        """Return the embedding that an option names, in a form that ``fit`` takes.
+
+        It may be one of the known columns, a .npy file, an entry of obsm or another column.
+        """
+        is_stored = self.stored_format in ("h5ad", "parquet")
+        if name is None or name in (known or ()) or name.endswith(".npy") or not is_stored:
+            return name
+        if self.stored_format == "h5ad":
+            return open_source(self.path, None, self.format, name).embedding
+        source = open_source(self.path, [name], self.format, name)
+        return source.sample(source.n_rows, seed=0).embedding
+
+
+def _name_columns(source: Source, names: Path | None) -> Source:
+    """Return rows whose columns, which have no names, have those in a text file."""
+    if names is None:
+        return source
+    if source.names is not None:
+        raise InputError("is for columns without names, and these have some", "names")
+    try:
+        lines = names.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"must be a text in UTF-8, and {names} is none", "names") from error
+    return open_source(source, feature_names=[line.strip() for line in lines if line.strip()])
+
+
+# Models
+
+
+def load_model(path: Path, n_clusters: int | None = None) -> Taxonomy:
+    """Return the model in a file, pruned to a number of clusters."""
+    taxonomy = Taxonomy.load(path)
+    return taxonomy if n_clusters is None else taxonomy.prune(n_clusters)
+
+
+def read_rows(taxonomy: Taxonomy, file: DataFile, option: str = "") -> Rows:
+    """Return rows for a model; columns that it reads name no rows."""
+    columns = taxonomy.columns
+    used = columns.positions.tolist() if columns.names else ()
+    file = replace(file, layer=columns.layer)
+    return file.read(features=[(columns.names or ())[at] for at in used], option=option)
+
+
+def attach_rows(taxonomy: Taxonomy, rows: Rows) -> tuple[Taxonomy, Rows]:
+    """Return a model with its rows in memory, and these.
+
+    Of a folder or a large file they are a sample, and a warning says so.
+    """
+    source = rows.source
+    if source.n_rows != taxonomy.tree.n_rows:
+        given = f"{counted(source.n_rows, 'row')}, and the model was fitted to"
+        raise InputError(f"has {given} {taxonomy.tree.n_rows:,}: pass the same rows", "X")
+    sample = source.sample(source.n_rows if source.in_memory else SAMPLE_ROWS, seed=0)
+    is_part = len(sample.rows) < source.n_rows
+    if is_part:
+        part = f"a sample of {len(sample.rows):,} of {source.n_rows:,} rows"
+        warnings.warn(f"{part} is used, and numbered from 0", UserWarning, stacklevel=2)
+        source = open_source(sample.table, feature_names=source.names)
+    if is_part or not taxonomy.tree.has_rows:
+        taxonomy = taxonomy.attach(source)
+    return taxonomy, rows._replace(source=source)
+
+
+def read_model(model: Path, file: DataFile, option: str = "") -> tuple[Taxonomy, Rows]:
+    """Return a model and the rows that it was fitted to, in memory."""
+    taxonomy = load_model(model)
+    return attach_rows(taxonomy, read_rows(taxonomy, file, option))
+
+
+# Outputs
+
+
+def stem_of(data: Path) -> str | None:
+    """Return the name of a file without folder and extensions; None for standard input."""
+    return None if data == STDIN else Path(data.name.removesuffix(".gz")).stem
+
+
+def check_outputs(
+    outputs: Iterable[Path | None],
+    inputs: Iterable[Path],
+    labels: Path | None = None,
+    *,
+    force: bool,
+) -> None:
+    """Raise an error for outputs that cannot be written or must not be replaced."""
+    if labels is not None and labels.suffix.lower() not in LABEL_SUFFIXES:
+        raise InputError(f"{labels}: labels are written as .csv, .tsv or .parquet")
+    taken = {os.path.realpath(path): "is an input, too" for path in inputs}
+    for path in (*outputs, labels):
+        if path is None:
+            continue
+        if path == STDIN:
+            raise InputError("an output is a file, and - is none: leave it out or name one")
+        target = os.path.realpath(path)  # of a link
+        if target in taken:
+            raise InputError(f"{path} {taken[target]}; name another file")
+        taken[target] = "is named for two outputs"
+        if not force and path.is_file():
+            raise InputError(f"{path} exists already; replace it with --force")
+        check_target(path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in UTF-8."""
+    data = text.encode("utf-8", "backslashreplace")  # of surrogates
+    write_atomically(path, lambda file: file.write(data))
+
+
+def write_page(path: Path, taxonomy: Taxonomy, rows: Rows, title: str | None) -> None:
+    """Write an HTML report of a model and the rows that it was fitted to."""
+    from taxarbor.report import report
+
+    title = title or "A taxonomy"
+    report(taxonomy, rows.source, path, row_names=rows.names, classes=rows.labels, title=title)
+
+
+def open_in_browser(page: Path) -> bool:
+    """Open a page in a browser, and return whether there is one."""
+    has_screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    if sys.platform.startswith("linux") and not has_screen:  # a text browser would take over
+        return False
+    return webbrowser.open(page.resolve().as_uri())
+
+
+def format_csv(
+    frame: "pd.DataFrame", *, sep: str = ",", float_format: str | None = None
+) -> str:
+    r"""Return a frame as csv with lines that end in ``\n``."""
+    texts = frame.select_dtypes(exclude=["number", "bool"])
+    has_returns = any("\r" in str(cell) for name in texts for cell in texts[name])
+    # Python 3.11 and 3.12 leave \r without quotes where lines end in \n.
+    quoting = csv.QUOTE_NONNUMERIC if has_returns else csv.QUOTE_MINIMAL
+    text: str = frame.to_csv(
+        sep=sep, index=False, float_format=float_format, lineterminator="\n", quoting=quoting
+    )
+    return text
+
+
+def write_labels(
+    path: Path | None, labels: IndexArray, rows: Rows, probabilities: Array | None = None
+) -> None:
+    """Write a line per row to a file or standard output: its name or number, its cluster.
+
+    And, if given, the probability of this cluster, which noise (-1) has none of, and of each.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame({"cluster": labels})
+    if probabilities is not None:
+        frame["probability"] = np.where(labels < 0, np.nan, probabilities.max(axis=1))
+        frame[[f"c{leaf}" for leaf in range(probabilities.shape[1])]] = probabilities
+    header = "row" if rows.id_column in (None, *frame.columns) else rows.id_column
+    names = None if rows.names is None else pd.Series(rows.names, dtype=object)
+    frame.insert(0, header, np.arange(len(frame)) if names is None else names)
+    suffix = "" if path is None else path.suffix.lower()
+    if path is not None and suffix == ".parquet":
+        write_atomically(path, lambda file: frame.to_parquet(file, index=False))
+        return
+    text = format_csv(frame, sep="\t" if suffix == ".tsv" else ",", float_format="%.4f")
+    if path is None:
+        print_data(text)
+    else:
+        write_text(path, text)
