@@ -8,6 +8,7 @@ from scipy import sparse
 from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor._errors import InputError, TableWarning
 from taxarbor.explain import explain
+from taxarbor.stability import assess
 from tests.sources.places import AnnData, write_h5ad
 
 N = 200
@@ -58,6 +59,9 @@ def test_predict_reads_what_fit_read(matrices, tmp_path, kind, cast, choice):
         loaded = Taxonomy.load(tmp_path / "model.tax")
         for new in (memory, others, file, pd.DataFrame(matrix, columns=names)):
             np.testing.assert_array_equal(loaded.predict(new), expected.predict(cast(matrix)))
+    if kind is Taxarbor:
+        fitted = kind(3, random_state=0).fit(memory, **choice)
+        assert assess(fitted, memory, n_refits=2).stability is not None
     assert explain(model, memory).names == explain(expected, cast(matrix)).names
 
 

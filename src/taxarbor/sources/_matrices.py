@@ -108,8 +108,7 @@ class H5adReader:
     """``X`` of an h5ad file, an array or a CSR or CSC matrix, or another matrix in it."""
 
     file: File
-    size: tuple[int, int]
-    """Rows and columns in the file."""
+    shape: tuple[int, int]
     row_bytes: float
     layout: str | None
     """``encoding-type`` of a sparse matrix."""
@@ -118,12 +117,8 @@ class H5adReader:
     chosen: Sequence[int] | None = None
     """The columns to read."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.size[0], self.size[1] if self.chosen is None else len(self.chosen)
-
     def blocks(self) -> Iterator[Block]:
-        return read_blocks(self.file.name, self.size[0], self.row_bytes, self.read)
+        return read_blocks(self.file.name, self.shape[0], self.row_bytes, self.read)
 
     def read(self, first: int, last: int) -> Matrix:
         """Return rows as an array in C order or a CSR array."""
@@ -136,22 +131,23 @@ class H5adReader:
             return np.ascontiguousarray(X[first:last])
         if self.layout == "csc_matrix":  # is read whole
             parts = (X["data"][()], X["indices"][()], X["indptr"][()])
-            columns: Any = sparse.csc_array(parts, shape=self.size)
+            columns: Any = sparse.csc_array(parts, shape=X.attrs["shape"])
             check_structure(columns)
             return columns.tocsr()[first:last]
         ends = X["indptr"][first : last + 1]
         begin, end = int(ends[0]), int(ends[-1])
         parts = (X["data"][begin:end], X["indices"][begin:end], ends - begin)
-        rows: Any = sparse.csr_array(parts, shape=(last - first, self.size[1]))
+        rows: Any = sparse.csr_array(parts, shape=(last - first, X.attrs["shape"][1]))
         check_structure(rows)
         return rows
 
     def keep(self, columns: Sequence[int]) -> "H5adReader":
-        before = range(self.size[1]) if self.chosen is None else self.chosen
-        return replace(self, chosen=[before[j] for j in columns])
+        before = range(self.shape[1]) if self.chosen is None else self.chosen
+        chosen = [before[j] for j in columns]
+        return replace(self, shape=(self.shape[0], len(chosen)), chosen=chosen)
 
     def take(self, rows: IndexArray) -> Matrix:
-        if len(rows) == self.size[0]:
+        if len(rows) == self.shape[0]:
             return self.read(0, len(rows))
         parts: list[Any] = []
         for _, block, table in self.blocks():

@@ -18,7 +18,7 @@ from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source
 from taxarbor.stability._compare import Refits, compare_nodes, measure_curve
 from taxarbor.taxonomy import Taxonomy
-from taxarbor.taxonomy.new_rows import read_rows
+from taxarbor.taxonomy.new_rows import load_rows, read_rows
 from taxarbor.taxonomy.probabilities import calibrate
 from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.taxonomy.taxonomy import taxonomy_of
@@ -188,7 +188,7 @@ def _encode_rows(model: BaseEstimator, X: TableLike) -> Matrix:
             "the model does not hold the labels of its rows: assess one that was fitted to "
             "rows in memory, such as a sample of them"
         )
-    source, columns = open_source(X), taxonomy.columns
+    columns, (_, source) = taxonomy.columns, load_rows(taxonomy, X)
     table = source.sample(source.n_rows, 0).table
     match = columns.match(source.names, source.n_columns)
     data: Matrix = columns.encode(table, match).data

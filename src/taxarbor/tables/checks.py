@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any, NamedTuple, Self, final
 
+import narwhals as nw
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._frames import (
     as_numeric,
     fill_masked,
-    is_frame,
     wrap_frame,
 )
 from taxarbor._types import Array, IndexArray
@@ -148,7 +148,9 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
     frame = wrap_frame(X)
     if frame is None:
         check_dimensions(X)
-    elif not (HAS_NARWHALS or frame.implementation.is_pandas()):
+    elif HAS_NARWHALS or frame.implementation.is_pandas():
+        X = frame.to_native()
+    else:
         X = _Columns(frame.columns, frame.shape)
     validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
 
@@ -197,7 +199,7 @@ def _check_numbers(
             estimator=estimator,
             input_name="X",
         )
-        check_columns(estimator, X if is_frame(X) else data, reset=reset)
+        check_columns(estimator, X if isinstance(X, nw.DataFrame) else data, reset=reset)
     if issparse(X) and not data.has_canonical_format:
         data = data.copy()  # the user's stays as it is
         data.sum_duplicates()

@@ -173,6 +173,12 @@ class FoundColumn(NamedTuple):
     """Standard deviation of numbers without outliers; zero for categories."""
     is_boolean: bool = False
 
+    @property
+    def fills(self) -> tuple[float, ...]:
+        """The means of its features: of two categories the second is the feature."""
+        is_pair = len(self.fill) == 2 and self.reading is not None and self.reading.is_nominal
+        return self.fill[1:] if is_pair else self.fill
+
 
 class FeatureRows(NamedTuple):
     """Rows as features, and which cells of the table are missing.
@@ -189,7 +195,9 @@ class FeatureRows(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Where each column stands in a table, -1 if absent; and those absent that are needed."""
+    """Where each column stands in a table, -1 if absent and -2 if not needed, either; and the
+    names of those that are needed and absent.
+    """
 
     positions: IndexArray
     absent: tuple[str, ...] = ()
@@ -224,6 +232,8 @@ class Columns:
         Whether missing values are imputed; else they are refused.
     missing_values : tuple of str
         Texts and numbers that count as missing.
+    layer : str
+        The layer of AnnData that is read, ``raw/X`` for its ``raw``; "" for ``X``.
     dropped : tuple of (str, str)
         Each column that is left out, and why.
     notes : tuple of Note
@@ -251,6 +261,7 @@ class Columns:
     unit_length: bool = False
     imputes: bool = True
     missing_values: tuple[str, ...] = ()
+    layer: str = ""
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = ()
     owner: IndexArray = field(init=False)
@@ -421,6 +432,7 @@ class Columns:
         if absent and not (self.imputes and (found[is_needed] >= 0).any()):
             listing = some([repr(name) for name in absent], 5)
             raise InputError(f"X lacks columns that the tree was grown on: {listing}")
+        found[~is_needed & (found < 0)] = -2
         return Match(found, tuple(absent))
 
     def read(self, X: Any, dtype: Any = np.float64, match: Match | None = None) -> FeatureRows:
@@ -545,9 +557,9 @@ class Columns:
         if np.array_equal(positions, np.arange(width)):
             return data
         if (positions < 0).any():
-            gap = sparse.csr_array(np.full((n_rows, 1), self._gap, dtype))
-            data = sparse.hstack([data, gap], "csr")
-        return data[:, np.where(positions < 0, width, positions)]
+            gaps = sparse.csr_array(np.tile([0.0, self._gap], (n_rows, 1)).astype(dtype))
+            data = sparse.hstack([data, gaps], "csr")
+        return data[:, np.where(positions < 0, width + 2 + positions, positions)]
 
     def _read_cells(self, place: int, cells: Cells, unseen: Counter[tuple[str, str]]) -> Any:
         """Return the cells of a column, as in :data:`Parsed`."""
@@ -595,6 +607,7 @@ class Columns:
             readings=readings,
             unit_length=bool(values["unit_length"]),
             imputes=bool(values["imputes"]),
+            layer=str(values["layer"]),
             dropped=tuple((str(name), str(why)) for name, why in values["dropped"]),
             missing_values=tuple(map(str, values["missing_values"])),
             notes=tuple(Note(*map(str, note)) for note in values["notes"]),
@@ -612,7 +625,8 @@ def _select_matrix(table: Any, positions: IndexArray, gap: float) -> NDArray[Any
         chosen = [table.columns[position] for position in positions[is_there].tolist()]
         if len({*chosen}) < len(chosen):
             return None
-        table = table if chosen == table.columns else table.select(chosen)
+        places = positions[is_there].tolist()  # names may be numbers
+        table = table if chosen == table.columns else table[:, places]
     elif is_plain(table) and not np.array_equal(positions, np.arange(table.shape[1])):
         table = table[:, positions[is_there]]
     matrix = as_matrix(table)
@@ -679,7 +693,8 @@ def encode_factor(
         codes = np.array([code_of.get(text, -1) for text in texts], dtype=np.int64)
         of_values, is_known = _as_cells(reading, codes), codes >= 0
     if unseen is not None:
-        is_new = [bool(text) and text not in reading.rare for text in texts] & ~is_known
+        is_named = [bool(text) and text not in reading.rare for text in texts]
+        is_new = np.array(is_named, dtype=bool) & ~is_known
         if is_new.any():
             totals = np.bincount(factor.codes[factor.codes >= 0], minlength=len(texts))
             new = np.flatnonzero(is_new & (totals > 0)).tolist()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, final
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
@@ -24,10 +25,9 @@ from taxarbor._errors import (
     warn_caller,
 )
 from taxarbor._frames import (
-    as_frame,
     as_table,
     column_names,
-    is_frame,
+    is_anndata,
     is_plain,
     wrap_frame,
 )
@@ -211,10 +211,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Return a frame of narwhals, an array or CSR, by scikit-learn's conventions."""
-        X = as_frame(X)
+        X = X.X if is_anndata(X) else X
         with input_errors():
             if (frame := wrap_frame(X)) is not None:
-                check_columns(self, X, reset=reset)
+                check_columns(self, frame, reset=reset)
                 if not frame.shape[0]:
                     raise ValueError("Found array with 0 sample(s), while 1 is required.")
                 return frame
@@ -260,7 +260,7 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
     all other tables are encoded. The column with the vectors of rows is no feature. The
     estimator stays as it is.
     """
-    X, encoder, embedding = as_frame(sample.table), estimator.encoder, sample.embedding_column
+    X, encoder, embedding = sample.table, estimator.encoder, sample.embedding_column
     is_auto = isinstance(encoder, str) and encoder == "auto"
     if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Columns)):
         problem = f'must be "auto", None or a TableEncoder; got {encoder!r}'
@@ -278,7 +278,7 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
         raise InputError(f"{problem}; pass the vectors as an array", "embedding")
     is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
     cells = np.asarray(X, dtype=object).ravel() if is_auto and is_listed else ()
-    has_units = is_frame(X) or any(isinstance(cell, str) for cell in cells)
+    has_units = isinstance(X, nw.DataFrame) or any(isinstance(cell, str) for cell in cells)
     is_mixed = has_units or np.ma.isMaskedArray(X) or any(cell is None for cell in cells)
     if encoder is None or (is_auto and not is_mixed):
         data, seen = check_array(estimator, X, allow_nan=is_auto)
