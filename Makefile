@@ -10,14 +10,15 @@ NATIVE := CMakeLists.txt pyproject.toml $(CONSTRAINTS) $(wildcard src/taxarbor/n
 # changes or a Python file comes or goes. So the list of files is a part of the stamp's name.
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check check-long suite oldest newest sanitize attack coverage docs bench scale \
+.PHONY: demo test long check check-long suite oldest newest sanitize attack coverage docs bench scale \
 	results defaults rules calibration stability robustness clean help
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        fit the bundled data, print the tree, write demo.html"
 	@echo "make test        format, lint, types, layers and the whole test suite"
-	@echo "make check-long  the checks that take minutes"
+	@echo "make long        the long tests, which CI runs, too"
+	@echo "make check-long  all tests, thoroughly, with the lowest and the newest versions"
 	@echo "make oldest      the test suite with the lowest versions that are declared, in .venv-oldest"
 	@echo "make newest      the test suite with the newest versions there are, in .venv-newest"
 	@echo "make sanitize    the kernels under AddressSanitizer and UBSan, tested and fuzzed"
@@ -68,6 +69,9 @@ check: $(VENV)/.checked
 
 test: check
 	$(SUITE)
+
+long: $(VENV)/.tested
+	$(BIN)/python -m pytest -n 2 -m long
 
 check-long: check
 	$(BIN)/python -m pytest -m "long or not long" -n 2 --hypothesis-profile=long
