@@ -334,20 +334,11 @@ def _csr_arrays(X: csr_array) -> tuple[Array, NDArray[np.int32], IndexArray]:
             "a sparse X must be a CSR matrix, whose rows can be read one by one; got "
             f"{X.format} of shape {X.shape}. X.tocsr() makes one"
         )
-    n, p = X.shape
-    values, columns, starts = X.data, X.indices, X.indptr
-    if len(starts) != n + 1 or len(columns) != len(values):
-        raise ValueError(
-            f"X is damaged: {len(values)} values, {len(columns)} columns and {len(starts)} "
-            f"starts do not make {n} rows"
-        )
-    stored = int(starts[-1])
-    values, columns = values[:stored], columns[:stored]  # arrays may be longer
-    if columns.dtype != np.int32:
-        if stored and not 0 <= columns.min() <= columns.max() < min(p, 2**31):
-            raise ValueError(f"X is damaged: a column lies outside of its {p} columns")
-        columns = columns.astype(np.int32)
-    return values, columns, starts.astype(np.int64, copy=False)
+    if X.indices.dtype != np.int32:  # others are checked by the kernels
+        check_structure(X)
+    stored = int(X.indptr[-1])  # arrays may be longer
+    columns = X.indices[:stored].astype(np.int32, copy=False)
+    return X.data[:stored], columns, X.indptr.astype(np.int64, copy=False)
 
 
 def _floats(values: ArrayLike) -> Array:
