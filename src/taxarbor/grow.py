@@ -76,12 +76,7 @@ class BranchMerger:
 
 
 def grow(
-    rows: Rows,
-    splitter: Splitter,
-    *,
-    branching: int,
-    stop: StoppingRule,
-    run: Run,
+    rows: Rows, splitter: Splitter, *, branching: int, stop: StoppingRule, run: Run
 ) -> TreeBuilder:
     """Grow a tree.
 

@@ -236,13 +236,7 @@ def to_json(taxonomy: object) -> str:
     taxonomy = taxonomy_of(taxonomy)
     tree, (columns, arrays) = taxonomy.tree, taxonomy.columns.pack()
     of_tree = ("order", "weights", "noise", "n_noise", "totals")
-    of_taxonomy = (
-        "temperature",
-        "noise_model",
-        "stability",
-        "made_by",
-        "missing",
-    )
+    of_taxonomy = ("temperature", "noise_model", "stability", "made_by", "missing")
     document = {
         "format": FORMAT,
         "version": VERSION,

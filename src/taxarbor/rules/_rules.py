@@ -327,12 +327,7 @@ class _Search:
         return choice if n_lost > n_empty or (n_lost == n_empty and is_worse) else near_choice
 
     def _find_plane(
-        self,
-        drawn: IndexArray,
-        rows: IndexArray,
-        second: int,
-        is_known: Mask,
-        min_share: float,
+        self, drawn: IndexArray, rows: IndexArray, second: int, is_known: Mask, min_share: float
     ) -> tuple[ColumnPlane | None, float]:
         """Return the plane of one or two columns that divides two children, None if none does.
 
