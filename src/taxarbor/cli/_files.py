@@ -21,7 +21,7 @@ from taxarbor._errors import InputError, counted
 from taxarbor._frames import is_frame
 from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.cli._shell import print_data
-from taxarbor.sources import RAW, Source, open_source, stored_format
+from taxarbor.sources import RAW, LocalSource, Source, open_source, stored_format
 from taxarbor.tables import read_table
 from taxarbor.taxonomy import Taxonomy
 
@@ -106,7 +106,10 @@ class DataFile:
             features=features,
         )
         self._mark_categories(table.X, categories)
-        source = _name_columns(open_source(table.X, feature_names=table.feature_names), names)
+        source = open_source(table.X, feature_names=table.feature_names)
+        if layer and isinstance(source, LocalSource):  # which the model is to know
+            source = replace(source, layer=layer)
+        source = _name_columns(source, names)
         rest = (table.row_names, table.labels, table.id_column, table.notes)
         return Rows(source, is_frame(table.X), *rest)
 

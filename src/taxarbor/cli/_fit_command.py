@@ -118,7 +118,8 @@ def fit(
     notes, begin = list[str](), time.perf_counter()
     with shell.collect_notes(notes, but=TableWarning):  # which columns.notes holds
         vectors = file.find_embedding(embedding, rows.source.names)
-        taxonomy = _fit(estimator, rows.source, _split(exclude), vectors)
+        excluded = [name for name in _split(exclude) if name != rows.id_column]
+        taxonomy = _fit(estimator, rows.source, excluded, vectors)
     seconds = time.perf_counter() - begin
     notes = _gather_notes(rows.notes, taxonomy, notes)
     with shell.collect_notes(notes):
@@ -173,11 +174,10 @@ def _fit(
         raise InputError("leaves no column", "exclude")
     part = open_source(source, feature_names=known).keep([known[place] for place in kept])
     taxonomy = estimator.fit(part, embedding=vectors).taxonomy_
-    if source.names is not None:
-        return taxonomy
-    columns, width = taxonomy.columns, source.n_columns
+    names = None if source.names is None else tuple(source.names)
+    columns, width = taxonomy.columns, source.n_columns  # as the model reads whole tables
     positions = np.array(kept)[columns.positions]
-    columns = replace(columns, n_columns_in=width, positions=positions, names=None)
+    columns = replace(columns, n_columns_in=width, positions=positions, names=names)
     return replace(taxonomy, columns=columns)
 
 
