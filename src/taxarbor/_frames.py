@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from taxarbor._errors import InputError, InputTypeError, missing_extra
-from taxarbor._types import Array, IndexArray, Matrix
+from taxarbor._types import Array, IndexArray, Matrix, TableLike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-def wrap_frame(X: Any) -> Frame | None:
+def wrap_frame(X: TableLike) -> Frame | None:
     """Return a frame of any library as one of narwhals; None for all else.
 
     Lazy frames and streams of Arrow are read into memory, but for those of Dask. Raises
@@ -85,35 +85,35 @@ def wrap_frame(X: Any) -> Frame | None:
     return known if isinstance(known, nw.DataFrame) else None
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: TableLike) -> bool:
     """Return whether a table is a data frame in memory, of any library."""
     return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
-def is_anndata(X: Any) -> bool:
+def is_anndata(X: TableLike) -> bool:
     """Return whether something is an AnnData object; anndata need not be installed."""
     return type(X).__name__ == "AnnData" and type(X).__module__.partition(".")[0] == "anndata"
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: TableLike) -> bool:
     """Return whether something is a collection of Dask, which need not be installed."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def is_plain(X: Any) -> bool:
+def is_plain(X: TableLike) -> bool:
     """Return whether a table is an array of numbers, or a sparse matrix, and nothing else."""
     if issparse(X):
         return True
     return isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not np.ma.isMaskedArray(X)
 
 
-def fill_masked(X: Any) -> Any:
+def fill_masked(X: TableLike) -> TableLike:
     """Return a masked array as floats with NaN, and all else as it is."""
     X = _join_masked(X)
     return _as_floats(X) if np.ma.isMaskedArray(X) else X
 
 
-def _join_masked(X: Any) -> Any:
+def _join_masked(X: TableLike) -> TableLike:
     """Return masked rows in a list as one array: NumPy would forget their masks."""
     has_masks = isinstance(X, list | tuple) and any(map(np.ma.isMaskedArray, X))
     return np.ma.array(X) if has_masks else X
@@ -125,7 +125,7 @@ def column_names(table: Table) -> list[str] | None:
     return [*map(str, names)] if any(isinstance(name, str) for name in names) else None
 
 
-def as_table(X: Any) -> Table:
+def as_table(X: TableLike) -> Table:
     """Return a frame as one of narwhals, a sparse matrix as it is, all else as a 2-D array."""
     if (frame := wrap_frame(X)) is not None:
         return frame
@@ -158,7 +158,7 @@ def as_matrix(table: Any) -> Any:
     return table
 
 
-def as_numeric(X: Any) -> Any:
+def as_numeric(X: TableLike) -> TableLike:
     """Return a frame, a masked array or a list as an array, where only numbers are expected.
 
     Sparse matrices and arrays are returned as they are. Raises InputTypeError for dates.
@@ -177,7 +177,7 @@ def as_numeric(X: Any) -> Any:
     return fill_masked(X)
 
 
-def float_type(X: Any) -> type[np.floating[Any]]:
+def float_type(X: Table | Cells) -> type[np.floating[Any]]:
     """Return float32 for a table whose numbers all are, else float64."""
     if isinstance(X, nw.DataFrame):
         kinds = {kind for kind in X.schema.values() if kind.is_numeric()}
@@ -218,7 +218,7 @@ def list_levels(cells: Cells) -> list[str] | None:
     if not isinstance(cells, nw.Series) or not nw.is_ordered_categorical(cells):
         return None
     if isinstance(cells.dtype, nw.Enum):
-        return [*cells.dtype.categories]
+        return [text_of(one) for one in cells.dtype.categories]
     if cells.implementation.is_pandas():
         return [*map(text_of, cells.to_native().cat.categories)]
     return None  # of polars and Arrow: in the order in which they came

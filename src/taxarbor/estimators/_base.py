@@ -142,7 +142,9 @@ def start_run(estimator: TaxonomyEstimator) -> Iterator[Run]:
         yield Run(seed, observer, pool, n_threads)
 
 
-def check_growth(estimator: Any, n_clusters: int | str | None) -> tuple[int, StoppingRule]:
+def check_growth(
+    estimator: TaxonomyEstimator, n_clusters: int | str | None
+) -> tuple[int, StoppingRule]:
     """Return the number of children per split, and when to stop."""
     given = {
         "n_clusters": n_clusters,

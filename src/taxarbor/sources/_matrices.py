@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,12 @@ from taxarbor.sources.file_checks import (
     list_names,
     read_blocks,
 )
+
+if TYPE_CHECKING:
+    import h5py
+
+AnyArray: TypeAlias = NDArray[Any]
+Node: TypeAlias = "h5py.Group | h5py.Dataset"
 
 RAW = "raw/X"
 """The layer that is the matrix of ``raw``, in AnnData and in h5ad files."""
@@ -52,7 +58,7 @@ class NpyReader:
     def blocks(self) -> Iterator[Block]:
         return read_blocks(self.file.name, self.shape[0], self.array[:1].nbytes, self.read)
 
-    def read(self, first: int, last: int) -> NDArray[Any]:
+    def read(self, first: int, last: int) -> AnyArray:
         """Return rows in C order and the byte order of this machine."""
         with self.file.reading("npy"):
             if not self.array.flags.c_contiguous:
@@ -63,7 +69,7 @@ class NpyReader:
             cells = np.fromfile(self.file.path, self.array.dtype, n_cells, offset=begin)
             return self._finish(cells.reshape(-1, width))
 
-    def take(self, rows: IndexArray) -> NDArray[Any]:
+    def take(self, rows: IndexArray) -> AnyArray:
         """Return some of the rows, by maps of which few pages stay in memory at a time."""
         if len(rows) == self.shape[0]:
             return self.read(0, len(rows))
@@ -75,15 +81,15 @@ class NpyReader:
         before = range(self.shape[1]) if self.chosen is None else self.chosen
         return replace(self, chosen=[before[j] for j in columns])
 
-    def _map(self) -> NDArray[Any]:
-        mapped: NDArray[Any] = np.load(self.file.path, mmap_mode="r")
+    def _map(self) -> AnyArray:
+        mapped: AnyArray = np.load(self.file.path, mmap_mode="r")
         return mapped
 
-    def _finish(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def _finish(self, rows: AnyArray) -> AnyArray:
         return as_native(rows if self.chosen is None else rows[:, self.chosen])
 
 
-def as_native(X: NDArray[Any]) -> NDArray[Any]:
+def as_native(X: AnyArray) -> AnyArray:
     """Return an array in C order and the byte order of this machine."""
     return np.ascontiguousarray(X, X.dtype.newbyteorder("="))
 
@@ -126,7 +132,7 @@ class H5adReader:
             X: Matrix = self._read(group[self.key], first, last)
         return X if self.chosen is None else X[:, self.chosen]
 
-    def _read(self, X: Any, first: int, last: int) -> Any:
+    def _read(self, X: "Node", first: int, last: int) -> Any:
         if self.layout is None:
             return np.ascontiguousarray(X[first:last])
         if self.layout == "csc_matrix":  # is read whole
@@ -207,7 +213,7 @@ def open_obsm(file: File) -> dict[str, H5adReader]:
 
 
 @contextmanager
-def open_group(file: File) -> Iterator[Any]:
+def open_group(file: File) -> Iterator["h5py.Group"]:
     """Open an h5ad file, and name it in the errors of h5py."""
     try:
         import h5py
@@ -217,7 +223,7 @@ def open_group(file: File) -> Iterator[Any]:
         yield group
 
 
-def get_frame(file: File, group: Any, name: str) -> Any:
+def get_frame(file: File, group: "h5py.Group", name: str) -> "h5py.Group":
     """Return the group of ``obs`` or ``var``."""
     frame = group[name]
     if not _is_group(frame) or "_index" not in frame.attrs:
@@ -225,7 +231,7 @@ def get_frame(file: File, group: Any, name: str) -> Any:
     return frame
 
 
-def read_column(file: File, frame: Any, name: str) -> tuple[str, ...]:
+def read_column(file: File, frame: "h5py.Group", name: str) -> tuple[str, ...]:
     """Return a column of ``obs`` or ``var`` as text, empty where a value is missing."""
     column = frame[name]
     if not _is_group(column):
@@ -239,18 +245,18 @@ def read_column(file: File, frame: Any, name: str) -> tuple[str, ...]:
     raise file.error(f"holds {name!r} as {column.attrs.get('encoding-type')!r}: no text")
 
 
-def _is_group(node: Any) -> bool:
+def _is_group(node: "Node") -> bool:
     import h5py
 
     return isinstance(node, h5py.Group)
 
 
-def _read_values(array: Any) -> NDArray[Any]:
+def _read_values(array: "h5py.Dataset") -> AnyArray:
     """Return an array with one dimension, with text decoded."""
     import h5py
 
     is_text = h5py.check_string_dtype(array.dtype) is not None
-    values: NDArray[Any] = array.asstr()[()] if is_text else array[()]
+    values: AnyArray = array.asstr()[()] if is_text else array[()]
     if values.ndim != 1:
         raise ValueError(f"{array.name!r} has shape {values.shape}")
     return values

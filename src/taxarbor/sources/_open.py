@@ -257,7 +257,7 @@ def _open_table(X: TableLike, layer: str) -> tuple[Memory, list[str] | None]:
     return Memory(table), column_names(table)
 
 
-def _select_layer(adata: Any, layer: str) -> tuple[Any, Any]:
+def _select_layer(adata: TableLike, layer: str) -> tuple[TableLike, Sequence[str]]:
     """Return a matrix of AnnData, and the names of its columns."""
     if adata.isbacked:
         raise InputTypeError("is backed by a file; pass the path of the file", "X")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from taxarbor.sources.file_checks import (
     count_block_rows,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
 SUFFIXES = (".parquet", ".parq", ".pq")
 BUFFER_BYTES = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
@@ -29,7 +33,7 @@ class ParquetFile(NamedTuple):
 
     file: File
     n_rows: int
-    schema: Any
+    schema: "pa.Schema"
 
 
 @final
@@ -66,13 +70,13 @@ class ParquetReader:
                 batches.append(batch.take(pa.array(inside - block.start)))
         return as_table(to_pandas(pa.Table.from_batches(batches).combine_chunks()))
 
-    def read_all(self) -> Any:
+    def read_all(self) -> "pa.Table":
         """Return all rows as a table of Arrow."""
         import pyarrow as pa
 
         return pa.Table.from_batches([batch for *_, batch in self._batches()])
 
-    def _batches(self) -> Iterator[tuple[File, slice, int, Any]]:
+    def _batches(self) -> Iterator[tuple[File, slice, int, "pa.RecordBatch"]]:
         """Yield record batches of each file, with their rows and the first row of the file.
 
         A scanner of a dataset would hold a whole row group in memory, which may be the file.
@@ -103,7 +107,7 @@ class ParquetReader:
                     raise ValueError(f"it declares {one.n_rows:,} rows and has another number")
 
 
-def to_pandas(table: Any) -> Any:
+def to_pandas(table: "pa.Table") -> "pd.DataFrame":
     """Return a table of Arrow as a frame of pandas.
 
     Columns of one float type become one matrix in C order, which costs half of what pandas
@@ -182,7 +186,7 @@ def _check_alike(one: ParquetFile, other: ParquetFile) -> None:
             raise FileFormatError(f"column {column!r} is {where}; make the files alike")
 
 
-def _estimate_width(dtype: Any) -> int:
+def _estimate_width(dtype: "pa.DataType") -> int:
     """Return the bytes that a cell takes in memory, about."""
     from pyarrow import types
 
@@ -191,7 +195,7 @@ def _estimate_width(dtype: Any) -> int:
     return 8 if types.is_primitive(dtype) else 64
 
 
-def _select_features(schema: Any) -> list[str]:
+def _select_features(schema: "pa.Schema") -> list[str]:
     """Return the columns of a file without those that are the index of a frame."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     return [
