@@ -128,18 +128,19 @@ class DataFile:
                 raise InputError(f"names {name!r}, which is no column of {self}", "categories")
             X[known[name]] = X[known[name]].astype("category")
 
-    def find_embedding(self, name: str | None, known: Sequence[str] | None = None) -> TableLike:
+    def find_embedding(self, name: str | None, known: Sequence[str] | None) -> TableLike:
         """Return the embedding that an option names, in a form that ``fit`` takes.
 
         It may be one of the known columns, a .npy file, an entry of obsm or another column.
         """
-        is_stored = self.stored_format in ("h5ad", "parquet")
-        if name is None or name in (known or ()) or name.endswith(".npy") or not is_stored:
+        if name is None or name in (known or ()) or name.endswith(".npy"):
             return name
         if self.stored_format == "h5ad":
             return open_source(self.path, None, self.format, name).embedding
-        source = open_source(self.path, [name], self.format, name)
-        return source.sample(source.n_rows, seed=0).embedding
+        if self.stored_format == "parquet":
+            source = open_source(self.path, [name], self.format, name)
+            return source.sample(source.n_rows, seed=0).embedding
+        return name
 
 
 def _name_columns(source: Source, names: Path | None) -> Source:

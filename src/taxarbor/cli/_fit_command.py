@@ -117,8 +117,8 @@ def fit(
     )
     notes, begin = list[str](), time.perf_counter()
     with shell.collect_notes(notes, but=TableWarning):  # which columns.notes holds
-        vectors = file.find_embedding(embedding, rows.source.names)
         excluded = [name for name in _split(exclude) if name != rows.id_column]
+        vectors = file.find_embedding(embedding, rows.source.names)
         taxonomy = _fit(estimator, rows.source, excluded, vectors)
     seconds = time.perf_counter() - begin
     notes = _gather_notes(rows.notes, taxonomy, notes)

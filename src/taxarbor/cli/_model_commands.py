@@ -268,7 +268,7 @@ def assess(
             n_jobs=jobs,
             random_state=seed,
             verbose=int(sys.stderr.isatty()),
-            embedding=file.find_embedding(embedding),
+            embedding=file.find_embedding(embedding, rows.source.names),
         )
     stability = assessed.stability
     assert stability is not None

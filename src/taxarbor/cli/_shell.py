@@ -4,10 +4,9 @@ Exit codes: 0 is success, 2 is bad input, 130 is Ctrl-C; a bug ends with a trace
 """
 
 import json
-import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -168,22 +167,12 @@ def _on_one_line(message: str) -> str:
 def answer(document: Mapping[str, Any], as_json: bool, show: Callable[[], None]) -> None:
     """Print a document as JSON; or its notes on standard error, and then what ``show`` does."""
     if as_json:
-        typer.echo(json.dumps(_as_json(document), allow_nan=False))
+        plain = json.dumps(document, default=str)  # paths are texts, and NaN is null
+        typer.echo(json.dumps(json.loads(plain, parse_constant=lambda _: None)))
         return
     for note in document["notes"]:
         _print_error(f"note: {note}")
     show()
-
-
-def _as_json(value: Any) -> Any:
-    """Return plain values; numbers that JSON does not have are null."""
-    if isinstance(value, Mapping):
-        return {key: _as_json(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_as_json(inner) for inner in value]
-    if isinstance(value, Path):
-        return str(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_lines(text: str) -> None:
