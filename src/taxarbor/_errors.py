@@ -94,13 +94,13 @@ def printable(text: str) -> str:
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's code that called into taxarbor."""
+    """Warn, in some lines, at the line of the user's code that called into taxarbor."""
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
         level += 1
-    warnings.warn(shorten(message), category, stacklevel=level)
+    warnings.warn("\n".join(map(shorten, message.split("\n"))), category, stacklevel=level)
 
 
 def _is_ours(module: str) -> bool:

@@ -45,6 +45,13 @@ from taxarbor.tables._ordered import find_order
         "First|Second|Third",
         "Bronze|Silver|Gold|Platinum",
         "worse|about the same|better",
+        "January|February|March",
+        "primary|secondary|tertiary",
+        "no|maybe|yes",
+        "never|former|current",
+        "2019Q1|2019Q2|2019Q3",
+        "0-39g/day|40-79|80-119|120+",
+        "0-5yrs|6-11yrs|12+ yrs",
     ],
 )
 def test_order(ordered):
@@ -60,12 +67,9 @@ def test_order(ordered):
     [
         "low|high",
         "Monday|Tuesday|Wednesday",
-        "January|February|March",
         "red|green|blue",
         "D|E|F|G|H|I|J",
         "S|M|D|W",
-        "primary|secondary|tertiary",
-        "yes|no|maybe",
         "1|2|3",
         "0-1|0-2|1-2",
         "3-0|1-1|2-1",
@@ -77,7 +81,6 @@ def test_order(ordered):
         "medium|large|high",
         "private|public|other",
         "north|south|east|west",
-        "never|former|current",
     ],
 )
 def test_no_order(values):

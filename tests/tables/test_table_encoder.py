@@ -200,7 +200,7 @@ def test_text_of_many_values_is_left_out_unless_somebody_wants_it():
     rng = np.random.default_rng(0)
     values = [f"v{one}" for one in rng.permutation(200) % 80]
     frame = pd.DataFrame({"x": rng.normal(size=200), "v": values})
-    assert TableEncoder().fit(frame).columns_.dropped == (("v", "text, 80 different values"),)
+    assert TableEncoder().fit(frame).columns_.dropped == (("v", "80 different values"),)
     for chosen in (["v"], [1], np.array(["v"])):
         encoder = TableEncoder(categorical_features=chosen).fit(frame)
         assert len(encoder.get_feature_names_out()) == 81
@@ -389,7 +389,7 @@ def test_wrong_parameters(name, value):
 
 def test_tables_that_cannot_be_used():
     empty = pd.DataFrame({"a": [None, None], "b": [np.nan, np.nan], "c": ["x", "x"]})
-    told = r"X has no column to use: 'a' \(empty\), 'b' \(empty\), 'c' \(always the same\)"
+    told = r"X has no column to use: 'a' \(empty\), 'b' \(empty\), 'c' \(always the same, or missing\)"
     with pytest.raises(InputError, match=told):
         TableEncoder().fit(empty)
     with pytest.raises(InputError, match="'a'"):
@@ -425,7 +425,10 @@ def test_rare_values_count_as_gaps():
     columns = TableEncoder().fit(frame).columns_
     assert columns[0].categories == ("a", "b")
     assert columns[0].missing == pytest.approx(2 / 300)
-    assert "rare values count as missing: 2 values of v" in [*map(str, columns.notes)]
+    assert any(
+        str(note).startswith("rare values count as missing: 'c', 'd' of v")
+        for note in columns.notes
+    )
     named = TableEncoder(categorical_features=["v"]).fit(frame).columns_
     assert named[0].categories == ("a", "b", "c", "d")
 
@@ -447,7 +450,7 @@ def test_penguins_and_passengers():
     penguins = read_arff(42585, "data-v1-dl-21854866.arff.gz")
     species = penguins.pop("species")
     with pytest.warns(
-        TableWarning, match=r"missing values in 5 of 6 .*\nrare .*1 value of sex\nnumbers"
+        TableWarning, match=r"missing values in 5 of 6 .*\nrare .*'_' of sex .*\nnumbers"
     ):
         model = Taxarbor(5, random_state=0).fit(penguins)
     # Gentoos are a branch of their own.

@@ -35,17 +35,23 @@ MAX_ROW_NAME = 100
 LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")
 """Dates such as 1/2/2024, and numbers such as $1,200, which are no names."""
 
-MIN_SENTINEL_SHARE, MIN_SENTINEL_ROWS = 0.02, 5
+MIN_SENTINEL_SHARE, MIN_SENTINEL_ROWS = 0.005, 5
 """Rows that a number for missing values has at least."""
-NINES = re.compile(r"9+[789]")
+NINES = re.compile(r"9+[789]|88+|77+")
 MAX_SHARE_OF_NINES = 0.3
 """Share of values that end in 9, from which on they are prices."""
 
 CODE = re.compile(
     r"type|class|codes?|category|cat|zone|region|cover|kind|species|cluster|segment|sector|soil|"
-    r"district|department|industry|occupation|job|race|ethnicity|religion|country|state|city|"
-    r"brand|method|channel|label|colou?r|marital"
+    r"district|department|dept|industry|occupation|job|race|ethnicity|religion|country|state|"
+    r"city|brand|method|channel|label|colou?r|marital|origin|mode|stratum|inst|institution|"
+    r"station|group|language|gender|sex"
 )
+KEY = re.compile(
+    r"zip|zipcode|postal|postcode|plz|fips|phone|telephone|mobile|fax|iban|barcode|ean|upc|isbn|"
+    r"naics|account|invoice|subject|patient|pid|individual|participant|respondent|household"
+)
+"""Names of codes with many values."""
 DEGREE = re.compile(
     r"age|counts?|number|num|no|n|level|grade|rating|score|rank|size|income|year|month|day|week|"
     r"hour|price|rate|index|risk"
@@ -136,8 +142,8 @@ def _are_row_names(cells: Any) -> bool:
 def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[float, ...]:
     """Return the numbers that stand for missing values, such as -999 and 99; rising.
 
-    They are made of nines, or -1, lie beyond all others, and are repeated. Capped values are
-    none, as others lie near them.
+    They are made of nines, or -1 or 0, lie beyond all others, and are repeated. Capped values
+    are none, as others lie near them.
     """
     is_known = np.isfinite(values)
     weights = None if counts is None else counts[is_known]
@@ -145,7 +151,10 @@ def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[flo
     totals = np.bincount(codes, weights)
     is_code = np.array([_is_missing_code(one) for one in distinct.tolist()], dtype=bool)
     n_low, n_high = (int(np.cumprod(side).sum()) for side in (is_code, is_code[::-1]))
-    others, end = distinct[n_low : len(distinct) - n_high], len(distinct) - n_high
+    end = len(distinct) - n_high
+    if n_low and distinct[n_low - 1] == 0.0 and end > n_low:
+        n_low -= int(end - n_low < 3 or distinct[n_low] <= np.ptp(distinct[n_low:end]))
+    others = distinct[n_low:end]
     least = max(MIN_SENTINEL_SHARE * totals.sum(), MIN_SENTINEL_ROWS)
     if len(others) < 2:
         return ()
@@ -166,26 +175,38 @@ def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[flo
 
 def _is_missing_code(value: float) -> bool:
     digits = f"{abs(value):.10g}".replace(".", "")
-    is_nines = abs(value) > 90.0 and NINES.fullmatch(digits) is not None
-    return is_nines or value in (-1.0, -7.0, -8.0, -9.0)
+    is_nines = abs(value) > 70.0 and NINES.fullmatch(digits) is not None
+    return is_nines or value in (0.0, -1.0, -7.0, -8.0, -9.0)
+
+
+def is_named_like_codes(name: str) -> bool:
+    """Return whether a column is named like one of classes: Soil_Type, region."""
+    words = _split_name(name).split()
+    return any(map(CODE.fullmatch, words)) and not any(map(DEGREE.fullmatch, words))
 
 
 def looks_like_codes(name: str, values: Array) -> bool:
-    """Return whether consecutive small integers are classes, going by the name too.
+    """Return whether integers are classes or keys, going by the name too.
 
     Numbers alone do not tell classes from counts or degrees.
     """
-    words = _split_name(name).split()
-    if not any(map(CODE.fullmatch, words)) or any(map(DEGREE.fullmatch, words)):
+    if len(values) < MIN_ROWS_OF_CODES or not (values == np.floor(values)).all():
         return False
-    if len(values) < MIN_ROWS_OF_CODES:
+    low, high, n_values = float(values.min()), float(values.max()), len(np.unique(values))
+    if KEY.search(_split_name(name)) and n_values > MAX_CODES // 4:
+        return True
+    is_short = low in (0.0, 1.0) and 3 <= high - low + 1 <= MAX_CODES
+    is_dense = n_values >= MIN_PRESENT_SHARE * (high - low + 1.0)
+    return is_short and is_dense and is_named_like_codes(name)
+
+
+def looks_like_days(values: Array) -> bool:
+    """Return whether integers are days, such as 20190105."""
+    known = values[np.isfinite(values)]
+    if not len(known) or known.min() < 19000101 or known.max() > 21001231:
         return False
-    low, high = float(values.min()), float(values.max())
-    if low not in (0.0, 1.0) or not 3 <= high - low + 1 <= MAX_CODES:
-        return False
-    if not (values == np.floor(values)).all():
-        return False
-    return len(np.unique(values)) >= MIN_PRESENT_SHARE * (high - low + 1.0)
+    month, day = known // 100 % 100, known % 100
+    return bool(((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all())
 
 
 # Tables of numbers

@@ -6,7 +6,7 @@ finished :class:`~taxarbor.tables.columns.Columns`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time
 from itertools import chain
@@ -41,7 +41,9 @@ from taxarbor.tables._column_checks import (
     find_copies,
     find_sentinels,
     is_identifier,
+    is_named_like_codes,
     looks_like_codes,
+    looks_like_days,
 )
 from taxarbor.tables._ordered import find_order
 from taxarbor.tables._scales import check_cosine, find_reason_to_scale, scale_columns
@@ -51,7 +53,7 @@ from taxarbor.tables._spelled_dates import (
     parse_dates,
     split_date,
 )
-from taxarbor.tables._spelled_numbers import find_number_format, find_odd
+from taxarbor.tables._spelled_numbers import find_number_format, find_odd, parse_numbers
 from taxarbor.tables.columns import (
     WEEKDAYS,
     WORD,
@@ -64,14 +66,21 @@ from taxarbor.tables.columns import (
     encode_times,
     mark_missing,
 )
-from taxarbor.tables.notes import IDENTIFIER, IS_EMBEDDING, Remark, Remarks, write_notes
+from taxarbor.tables.notes import (
+    IDENTIFIER,
+    IS_EMBEDDING,
+    MAX_CATEGORIES,
+    Remark,
+    Remarks,
+    write_notes,
+)
 
 FROM_DTYPE = "from_dtype"
 
 MAX_TEXT_VALUES = 50
 """Distinct values up to which a text column is categorical."""
-MAX_CATEGORIES = 255
-"""Distinct values up to which a column may be declared categorical."""
+N_SHOWN = 20
+"""Values of which the longest is shown, as an example of how numbers are read."""
 MAX_VALUES_WITH_ODD = 12
 """Distinct values up to which numbers with odd values among them are categories."""
 MIN_ROWS_PER_CATEGORY = 5
@@ -96,6 +105,9 @@ MISSING_TEXTS = {
     "not available", "not reported", "not applicable",
 }  # fmt: skip
 """Texts, in small letters, that stand for a missing value in a column of numbers."""
+MIN_WORDS_OF_TEXT = 3
+"""Average number of words from which on values are texts, not names."""
+ALWAYS_THE_SAME = "always the same, or missing"
 UNUSED_DATES = "dates, which date_features uses"
 
 Selection = frozenset[int] | None
@@ -228,8 +240,7 @@ def _scale(
     else:
         reason = find_reason_to_scale(used, columns, settings.scale)
     if reason is not None:
-        becomes = columns.is_sparse
-        shift, scale = scale_columns(used, is_from_sparse=is_sparse, becomes_sparse=becomes)
+        shift, scale = scale_columns(used, is_sparse=is_sparse or columns.is_sparse)
     notes = tuple(write_notes(remarks, columns, reason))
     return replace(columns, is_boolean=is_boolean, shift=shift, scale=scale, notes=notes)
 
@@ -354,6 +365,8 @@ class _ColumnReader:
             return IS_EMBEDDING
         is_declared = position in (self.categorical or ())
         kind = find_kind(cells)
+        if name in self.integers and looks_like_days(as_numbers(cells, name)):
+            kind = "text"
         if kind == "date" and not is_declared and self._uses_dates(position):
             times = as_times(cells, name)
             return self._read_dates(position, name, times, None)
@@ -390,10 +403,28 @@ class _ColumnReader:
             if result is not None:
                 return result
         if levels is None and kind != "declared" and len(of.texts) <= MAX_TEXT_VALUES:
-            levels = find_order([*of.texts])
-        if levels is not None and len(of.texts) > 2:
-            return self._read_levels(of, [one for one in levels if one in of.texts])
+            levels = self._find_levels(of)
+        levels = [one for one in levels or () if one in of.texts]
+        if len(levels) > 2:
+            return self._read_levels(of, levels)
         return self._read_categories(of, kind)
+
+    def _find_levels(self, of: "_Values") -> Sequence[str] | None:
+        """Return the values in their natural order, None if they have none.
+
+        Rare values, and those that stand for a missing one, have no place in it.
+        """
+        least = self._least_rows()
+        values = [
+            text
+            for text, total in of.texts.items()
+            if total >= least and text.casefold() not in MISSING_TEXTS - {"none"}
+        ]
+        return find_order(values, is_numbered=not is_named_like_codes(of.name))
+
+    def _least_rows(self) -> float:
+        """Return the rows that a category needs."""
+        return min(self.n_rows / 50, max(MIN_ROWS_PER_CATEGORY, self.n_rows / 1000))
 
     def _read_dates_or_numbers(self, of: "_Values") -> Sequence[FoundColumn] | str | None:
         """Return what a column is whose texts spell dates or numbers, None if they do not."""
@@ -427,7 +458,9 @@ class _ColumnReader:
             n_odd = sum(of.texts[one] for one in odd)
             self.remark("odd value", of.name, f"{shown}: {counted(n_odd, 'row')}")
         elif not isinstance(result, str):
-            self.remark("read", of.name, f"numbers such as {values[0]}")
+            longest = max(plain[:N_SHOWN], key=len)
+            number = format_number(float(parse_numbers([longest], numbers)[0]))
+            self.remark("read", of.name, f"numbers: {longest} is {number}")
         return result
 
     def _describe_numbers(
@@ -442,11 +475,11 @@ class _ColumnReader:
             return reason
         if np.isinf(values).any():
             row = int(np.isinf(cells).argmax())
-            problem = f"column {name!r} of X holds infinity, first in row {row}"
-            raise InputError(f"{problem}, counted from 0; replace it")
+            problem = f"column {name!r} of X holds infinity, first in row {row}, counted from 0"
+            raise InputError(f"{problem}; replace it, or let inf and -inf count as missing")
         if self.is_frame and (reading is None or reading.kind == "number"):
             if values.min() == values.max():
-                return "always the same"
+                return ALWAYS_THE_SAME
             rows, n_all = self.origin.rows, self.origin.n_rows
             is_whole = is_known.all() and (reading is not None or name in self.integers)
             if is_whole and is_identifier(name, values, rows, n_all):
@@ -532,19 +565,26 @@ class _ColumnReader:
             raise InputError(f"{problem}, {more}", "categorical_features")
         if reason is not None:
             return reason
-        texts, n = dict(sorted(of.texts.items())), self.n_rows
-        least = min(n / 50, max(MIN_ROWS_PER_CATEGORY, n / 1000))
+        texts, least = dict(sorted(of.texts.items())), self._least_rows()
         common = {text: total for text, total in texts.items() if total >= least}
         if is_declared or len(common) < 2:
             common = texts
-        reading = Reading("category", tuple(common), tuple(texts.keys() - common.keys()))
+        others = tuple(text for text in texts if text not in common)
+        reading = Reading("category", tuple(common), others)
+        folded: defaultdict[str, list[str]] = defaultdict(list)
+        for text in common:
+            folded[text.casefold()].append(text)
+        alike = [" = ".join(group) for group in folded.values() if len(group) > 1]
+        if alike:
+            self.remark("case", name, some(alike, 2))
         totals = np.array([*common.values()])
         cells = encode_factor(reading, of.factor, name)
         return [self._describe_shares(of.position, reading, cells, totals)]
 
     def _read_levels(self, of: "_Values", levels: Sequence[str]) -> Sequence[FoundColumn] | str:
         """Return ordered categories as one feature, whose values are their positions."""
-        reading = Reading("ordered", tuple(levels))
+        others = tuple(text for text in of.texts if text not in levels)
+        reading = Reading("ordered", tuple(levels), others)
         shown = " < ".join(levels[:3]) + " < …" * (len(levels) > 3)
         self.remark("read", of.name, f"ordered: {shown}")
         cells = encode_factor(reading, of.factor, of.name)
@@ -624,13 +664,15 @@ def _find_reason_to_drop(texts: Mapping[str, int], n_known: int, kind: str) -> s
     if not n_values:
         return "empty"
     if n_values == 1 and kind != "declared":
-        return "always the same"
-    if kind == "text" and n_values == n_known:
+        return ALWAYS_THE_SAME
+    mean_words = np.mean([len(text.split()) for text in texts])
+    what = "text, " if mean_words >= MIN_WORDS_OF_TEXT else ""
+    if kind == "text" and n_values == n_known and not what:
         return "different in every row"
     if kind == "text" and (n_values > MAX_TEXT_VALUES or 2 * n_values > n_known):
         rows = f" in {n_known:,} rows" if n_values <= MAX_TEXT_VALUES else ""
-        return f"text, {n_values:,} different values{rows}"
-    return f"text, {n_values:,} different values" if n_values > MAX_CATEGORIES else None
+        return f"{what}{n_values:,} different values{rows}"
+    return f"{what}{n_values:,} different values" if n_values > MAX_CATEGORIES else None
 
 
 def _holds_booleans(values: Array) -> bool:

@@ -41,6 +41,17 @@ SCALES = tuple(
         "first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth",
         "1st, 2nd, 3rd, 4th, 5th, 6th, 7th, 8th, 9th, 10th",
         "i, ii, iii, iv, v, vi, vii, viii, ix, x",
+        "jan|january, feb|february, mar|march, apr|april, may, jun|june, jul|july, aug|august, "
+        "sep|sept|september, oct|october, nov|november, dec|december",
+        "primary, secondary, tertiary",
+        "l|low, m|medium, h|high",
+        "underweight, normal|normal weight, overweight, obese",
+        "never, former|past|ex, current",
+        "no, maybe|sometimes, yes",
+        "before, during, after",
+        "less|fewer, same|equal, more",
+        "po|poor, fa|fair, ta|average|typical, gd|good, ex|excellent",
+        "*, **, ***, ****, *****",
     )
 )
 """Words from little to much; of each level all spellings."""
@@ -78,15 +89,18 @@ NEUTRAL = re.compile(
 NUMBERED = re.compile(
     r"\(?(\d{1,2}|[a-h](?=[):.]))\s*(?:[).:=-]+\s*(?=[^\d\s])|[).:]+\s+(?=\d)).*", re.DOTALL
 )
-NUMBERED_LEVEL = re.compile(r"(?:level|grade|stage|tier|degree|step|rank) ?(\d{1,2})")
+NUMBERED_LEVEL = re.compile(
+    r"(?:\d{4}[- ]?)?(?:q|(?:level|grade|stage|tier|degree|step|rank|quarter) ?)(\d{1,2})"
+)
 
 AMOUNT = r"[$€£]?(-?\d[\d,]*(?:\.\d+)?) ?([km%]|thousand|million)?"
 BELOW = r"<=?|≤|under|below|less than|up to|at most|fewer than|younger than"
 ABOVE = r">=?|≥|over|above|more than|at least|older than|from"
 MORE = r"\+|plus|(?:and|or|&) (?:more|over|above|older|up|greater)|or higher"
 UNIT = re.compile(
-    r" ?\b(?:(?:years?|yrs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?)(?: olds?)?|"
-    r"employees|people|persons|times|kg|km|miles|usd|eur|per (?:day|week|month|year))\b"
+    r"(?<![^\W\d]) ?(?:(?:years?|yrs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?)"
+    r"(?: olds?)?|employees|people|persons|times|kg|km|miles|m?[gl]|usd|eur|"
+    r"(?:per |/)(?:day|week|month|year))+\b"
 )
 RANGES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"(?:{BELOW}) ?{AMOUNT}|{AMOUNT} (?:or|and) (?:less|under|younger)"), "below"),
@@ -100,15 +114,17 @@ RANGES: tuple[tuple[re.Pattern[str], str], ...] = (
 SCALE_OF = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
 
 
-def find_order(values: Sequence[str]) -> tuple[str, ...] | None:
+def find_order(values: Sequence[str], *, is_numbered: bool = True) -> tuple[str, ...] | None:
     """Return categories in their natural order, None if they have none.
 
-    All of them must belong to one scale, and each must be another level of it.
+    All of them must belong to one scale, and each must be another level of it. Numbers before
+    the names of classes are no order.
     """
     if len(values) < MIN_LEVELS:
         return None
     texts = [" ".join(value.casefold().split()) for value in values]
-    ranks = _rank_numbered(texts) or _rank_ranges(texts) or _rank_words(texts)
+    ranks = _rank_numbered(texts) if is_numbered else None
+    ranks = ranks or _rank_ranges(texts) or _rank_words(texts)
     if ranks is None or len(set(ranks)) < len(values):
         return None
     return tuple(value for _, value in sorted(zip(ranks, values, strict=True)))

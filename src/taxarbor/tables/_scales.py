@@ -53,21 +53,14 @@ def find_reason_to_scale(
     return f"numbers are scaled to variance 1, as they differ in unit: {share}"
 
 
-def scale_columns(
-    used: Sequence[FoundColumn], *, is_from_sparse: bool, becomes_sparse: bool
-) -> Array:
-    """Return the shift and the scale of each feature."""
-    pairs = (_scale_column(one, is_from_sparse, becomes_sparse) for one in used)
-    return np.array([*chain(*pairs)]).T
+def scale_columns(used: Sequence[FoundColumn], *, is_sparse: bool) -> Array:
+    """Return the shift and the scale of each feature. Those of sparse rows are not shifted."""
+    shift, scale = np.array([*chain(*map(_scale_column, used))]).T
+    return np.array([np.zeros(len(shift)) if is_sparse else shift, scale])
 
 
-def _scale_column(
-    found: FoundColumn, is_from_sparse: bool, becomes_sparse: bool
-) -> Iterator[tuple[float, float]]:
-    """Yield the shift and the scale of each feature of a column.
-
-    Zeros stay what they are where rows are sparse, or become so.
-    """
+def _scale_column(found: FoundColumn) -> Iterator[tuple[float, float]]:
+    """Yield the shift and the scale of each feature of a column."""
     fill = found.fill
     if found.reading is not None and found.reading.kind == "text":
         shares = np.array(fill)
@@ -77,8 +70,8 @@ def _scale_column(
             yield 0.0, scale
     elif len(fill) > 2:
         for share in fill:
-            yield 0.0 if becomes_sparse else share, float(np.sqrt(max(share, 1e-12)))
+            yield share, float(np.sqrt(max(share, 1e-12)))
     elif len(fill) == 2:
         yield fill[-1], float(np.sqrt(fill[-1] * (1.0 - fill[-1]))) or 1.0
     else:
-        yield 0.0 if is_from_sparse or becomes_sparse else fill[0], found.std or 1.0
+        yield fill[0], found.std or 1.0

@@ -20,6 +20,8 @@ MIN_SHARE = 0.9
 """Share of the rows that a format must read."""
 MIN_VARYING_SHARE = 0.01
 """Share of the rows that must differ from the most common value, for a part to vary."""
+MAX_MIDNIGHT_SHARE = 0.3
+"""Share of the times at midnight up to which the hour is used."""
 N_TRIED = 200
 """Texts of which a format must read at least one to be tried on all."""
 DATE_PARTS = ("year", "month", "weekday", "hour")
@@ -45,6 +47,7 @@ TIME = (
 )
 ZONE = r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?))?"
 DATES = {
+    "yearmonthday": r"(?P<year>[12]\d{3})(?P<month>\d\d)(?P<day>\d\d)",
     "year-month-day": rf"{YEAR}(?P<by>[-/.]){MONTH}(?P=by){DAY}",
     "month/day/year": rf"{MONTH}/{DAY}/(?:{YEAR}|{SHORT_YEAR})",
     "day/month/year": rf"{DAY}/{MONTH}/(?:{YEAR}|{SHORT_YEAR})",
@@ -106,6 +109,9 @@ def find_date_parts(times: Times, counts: Sequence[int] | IndexArray) -> tuple[s
     known, weights = times[is_known], np.asarray(counts, dtype=np.float64)[is_known]
     days_of_month = known.astype("datetime64[D]") - known.astype("datetime64[M]")
     varying = [part for part in DATE_PARTS if _varies(split_date(known, part), weights)]
+    at_midnight = split_date(known, "hour") == 0.0
+    if "hour" in varying and weights[at_midnight].sum() > MAX_MIDNIGHT_SHARE * weights.sum():
+        varying.remove("hour")  # dates, few of them with a time
     if not _varies(days_of_month.astype(np.float64), weights) and "weekday" in varying:
         varying.remove("weekday")  # months, written as their first days
     return tuple(varying)

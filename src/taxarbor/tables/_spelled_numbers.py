@@ -33,6 +33,10 @@ TEXT = re.compile(
     r"(?P<digits>[\d.,](?:[\d., ']*[\d.,])?)(?P<power>[eE][+-]?\d{1,3})?"
     rf"(?: ?(?P<last>(?!/|(?i:[ap]m)$)(?:[^\W\d_]|[%‰°/{SYMBOLS}]){{1,10}})\.?)?(?(open)\))"
 )
+THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
+"""Numbers such as 1.250, which are thousands beside others without a dot."""
+POWERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
+"""Letters after a number that multiply it: 3.5k."""
 CODE = re.compile(r"0\d+|\d+(?:[.,] ?\d+){2,}")
 """Codes with leading zeros, versions, lists of answers."""
 ADDRESS_OR_PHONE = re.compile(
@@ -78,13 +82,16 @@ def find_number_format(
     units: Counter[tuple[str, bool]] = Counter()
     spellings: dict[tuple[str, bool], str] = {}
     for token, weight in zip(tokens, weights.tolist(), strict=True):
-        if token and (unit := token["last"] or token["first"]):
-            place = _simplify(unit), not token["last"]
+        last = "" if token is None or token["last"] in POWERS else token["last"]
+        if token and (unit := last or token["first"]):
+            place = _simplify(unit), not last
             units[place] += weight
             spellings.setdefault(place, unit)
     place = units.most_common(1)[0][0] if units else ("", False)
     best, most, is_read = None, 0.0, np.zeros(len(texts), dtype=bool)
-    for decimal, thousands in SEPARATORS:
+    dots = [text for text in texts if "." in text]
+    has_thousands = 0 < len(dots) < len(texts) and all(map(THOUSANDS.fullmatch, dots))
+    for decimal, thousands in SEPARATORS[3 * has_thousands :]:
         found = NumberFormat(decimal, thousands, spellings.get(place, ""), place[1])
         is_number = ~np.isnan(parse_numbers(texts, found))
         if (rows := float(weights[is_number].sum())) > most:
@@ -130,12 +137,14 @@ def _parse(text: str, number_format: NumberFormat) -> float:
         return np.nan
     if signs == "+" and (" " in digits or len(digits) > 7):  # a phone number
         return np.nan
+    power = POWERS.get(last, 1.0)
+    last = "" if last in POWERS else last
     if first or last:
         given = last if unit_first is False else first
         if (first and last) or _simplify(given) != _simplify(unit):
             return np.nan
     plain = digits.replace(thousands, "") if thousands else digits
-    number = float(plain.replace(decimal, ".") + (token["power"] or ""))
+    number = power * float(plain.replace(decimal, ".") + (token["power"] or ""))
     return np.nan if np.isinf(number) else -number if signs in ("-", "(") else number
 
 
@@ -143,7 +152,8 @@ def _parse(text: str, number_format: NumberFormat) -> float:
 def _digits_of(decimal: str, thousands: str) -> re.Pattern[str]:
     whole = r"0|[1-9]\d*"
     if thousands:
-        whole += rf"|[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+"
+        by = re.escape(thousands)
+        whole += rf"|[1-9]\d{{0,2}}(?:{by}\d{{3}})+|[1-9]\d?(?:{by}\d\d)+{by}\d{{3}}"
     point = re.escape(decimal)
     return re.compile(rf"(?:{whole})(?:{point}\d*)?|{point}\d+")
 

@@ -1,5 +1,6 @@
 """What was noticed in a table, and what changes it: a line for each kind of remark."""
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,9 @@ MAX_NOTES = 5
 """Lines that are shown."""
 MAX_NAMED = 5
 """Columns that a line names."""
+MAX_CATEGORIES = 255
+"""Distinct values up to which a column may be declared categorical."""
+VALUES = re.compile(r"([\d,]+) different values")
 
 IS_EMBEDDING = "the embedding of the clusters"
 """Why the column with the vectors of rows is no feature."""
@@ -31,8 +35,10 @@ NOTES = {
     "odd value": ("odd values among numbers count as missing", *CATEGORICAL),
     "text": ("left out", "TableEncoder(text_features={})", "--text {}"),
     "identifier": ("left out", "X.astype(dict.fromkeys({}, float))", "list it in --columns"),
+    "names": ("left out", *CATEGORICAL),
     "left out": ("left out", "", ""),
     "code": ("taken as numbers, though they look like codes", *CATEGORICAL),
+    "case": ("values that differ in case only are different categories", "", ""),
     "copy": (
         "columns that are equal but for their unit all count",
         *("X.drop(columns={})", "--exclude {}"),
@@ -97,6 +103,9 @@ def _group_left_out(dropped: Sequence[tuple[str, str]]) -> dict[str, list[Remark
     for reason, names in names_of.items():
         kind = "identifier" if reason == IDENTIFIER else "left out"
         kind = "text" if reason.startswith("text") else kind
+        number = VALUES.match(reason)
+        if number and int(number[1].replace(",", "")) <= MAX_CATEGORIES:
+            kind = "names"
         remark = Remark(some(names, MAX_NAMED), reason, names[0])
         groups.setdefault(kind, []).append(remark)
     return groups
@@ -109,13 +118,15 @@ def _describe_missing(columns: "Columns") -> Iterator[Note]:
         yield Note(
             f"missing values in {np.count_nonzero(missing)} of "
             f"{counted(len(columns), 'column')} are "
-            f"imputed by the column's mean: {format_number(share, 2)} % of the cells, most in "
+            f"imputed by means and shares: {format_number(share, 2)} % of the cells, most in "
             f"{columns[worst].label}, {format_number(100.0 * float(missing[worst]), 2)} %"
         )
     rare = [
-        f"{counted(len(reading.rare), 'value')} of {columns[place].name}"
+        f"{some([*map(repr, reading.rare)], 2)} of {columns[place].name}"
         for place, reading in columns.readings.items()
-        if reading.rare and reading.kind == "category"
+        if reading.rare and reading.kind in ("category", "ordered")
     ]
     if rare:
-        yield Note(f"rare values count as missing: {some(rare, MAX_NAMED)}")
+        names = [columns[at].name for at, one in columns.readings.items() if one.rare]
+        parameter, option = (text.format(names[:1]) for text in CATEGORICAL)
+        yield Note(f"rare values count as missing: {some(rare, MAX_NAMED)}", parameter, option)
