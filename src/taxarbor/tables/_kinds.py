@@ -5,7 +5,7 @@ The table is in memory: the sample that a fit sees. All other rows are only read
 finished :class:`~taxarbor.tables.columns.Columns`.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time
@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
+from sklearn.feature_extraction.text import CountVectorizer
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._frames import (
@@ -56,7 +57,6 @@ from taxarbor.tables._spelled_dates import (
 from taxarbor.tables._spelled_numbers import find_number_format, find_odd, parse_numbers
 from taxarbor.tables.columns import (
     WEEKDAYS,
-    WORD,
     Columns,
     FoundColumn,
     Parsed,
@@ -107,6 +107,7 @@ MISSING_TEXTS = {
 """Texts, in small letters, that stand for a missing value in a column of numbers."""
 MIN_WORDS_OF_TEXT = 3
 """Average number of words from which on values are texts, not names."""
+NO_WORDS = "text without words that several rows have"
 ALWAYS_THE_SAME = "always the same, or missing"
 UNUSED_DATES = "dates, which date_features uses"
 
@@ -537,22 +538,21 @@ class _ColumnReader:
         """Return the words of a column of texts as features."""
         factor, options = of.factor, self.texts[of.position]
         totals = np.bincount(factor.codes + 1, self.counts, len(factor.values) + 1)[1:]
-        rows_of: Counter[str] = Counter()
-        for value, total in zip(factor.values, totals.tolist(), strict=True):
-            if not is_missing(value):
-                rows_of.update(dict.fromkeys(WORD.findall(text_of(value).lower()), total))
         n = float(totals.sum())
+        counter = CountVectorizer(binary=True, stop_words=[*options.stop_words] or None)
+        try:
+            texts = ["" if is_missing(one) else text_of(one) for one in factor.values]
+            found = counter.fit_transform(texts)
+        except ValueError:  # no words
+            return NO_WORDS
+        rows_of = dict(zip(counter.get_feature_names_out(), totals @ found, strict=True))
         least = max(MIN_ROWS_PER_WORD, n / 1000)
-        common = {
-            word: total
-            for word, total in rows_of.most_common()
-            if least <= total <= MAX_WORD_SHARE * n and word not in options.stop_words
-        }
-        words = sorted([*common][: options.max_words])
+        common = {w: rows for w, rows in rows_of.items() if least <= rows <= MAX_WORD_SHARE * n}
+        words = sorted(sorted(common, key=lambda w: -common[w])[: options.max_words])
         if not words:
-            return "text without words that several rows have"
+            return NO_WORDS
         reading = Reading("text", tuple(words))
-        shares = tuple(common[word] / n for word in words)
+        shares = tuple(float(common[word] / n) for word in words)
         cells, missing = encode_factor(reading, factor, of.name), self._missing(int(n))
         return [FoundColumn(of.position, cells, reading, shares, missing, 0.0, True)]
 

@@ -8,7 +8,6 @@ each category. Only a fit sees features scaled, as factor analysis of mixed data
 are then brought back to the units of the table.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -19,6 +18,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
 from taxarbor._errors import InputError, some
@@ -40,7 +40,7 @@ from taxarbor._frames import (
     text_of,
 )
 from taxarbor._types import Array, IndexArray, set_frozen
-from taxarbor.rows import Rows, all_finite, check_structure
+from taxarbor.rows import all_finite, check_structure
 from taxarbor.tables._spelled_dates import (
     DATE_PARTS,
     DATES,
@@ -54,12 +54,8 @@ from taxarbor.tables.notes import Note
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 KINDS = ("number", "category", "ordered", "text", *DATE_PARTS)
-WORD = re.compile(r"\w\w+")
-"""A word of a text; in small letters."""
 MIN_FEATURES_PER_SPARSE_COLUMN = 4
 """Features per column beyond which the features are kept sparse."""
-CELLS_AT_ONCE = 1 << 20
-"""Cells that are imputed at once."""
 
 Parsed: TypeAlias = Any
 """Cells of a table as numbers: a matrix, or a list with the cells of each column: floats, NaN
@@ -195,11 +191,9 @@ class FeatureRows(NamedTuple):
 
 
 class Match(NamedTuple):
-    """Where each column stands in a table, -1 if absent and -2 if not needed, either; and the
-    names of those that are needed and absent.
-    """
+    """Where each column stands in a table, and the names of those absent that are needed."""
 
-    positions: IndexArray
+    positions: IndexArray  # -1 if it is absent, -2 if it is not needed, either
     absent: tuple[str, ...] = ()
 
 
@@ -499,7 +493,7 @@ class Columns:
         missing = np.zeros((n_rows, len(self)), dtype=bool, order="F")
         data = np.empty((n_rows, 0 if self.is_sparse else self.n_features), dtype)
         blocks: list[Any] = []
-        begins = np.searchsorted(self.owner, np.arange(len(self) + 1)).tolist()
+        begins = np.searchsorted(self.owner, np.arange(len(self) + 1))
         for place, values in enumerate(cells):
             features = slice(begins[place], begins[place + 1])
             fills = self.fills[features]
@@ -724,15 +718,8 @@ def encode_times(reading: Reading, times: NDArray[np.datetime64]) -> NDArray[Any
 
 def find_words(texts: Sequence[str], words: Sequence[str]) -> Any:
     """Return CSR with 1 where a text has a word, and a last row of zeros."""
-    code_of = {word: code for code, word in enumerate(words)}
-    found = [
-        sorted({code_of[word] for word in WORD.findall(text.lower()) if word in code_of})
-        for text in texts
-    ]
-    ends = np.cumsum([0, *map(len, found), 0])
-    indices = np.fromiter((code for codes in found for code in codes), np.int32, ends[-1])
-    shape = len(texts) + 1, len(words)
-    return sparse.csr_array((np.ones(len(indices)), indices, ends), shape=shape)
+    counter = CountVectorizer(vocabulary=[*words], binary=True, dtype=np.float64)
+    return sparse.csr_array(counter.transform([*texts, ""]))
 
 
 def _as_number(text: str) -> float | None:
@@ -740,11 +727,6 @@ def _as_number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def find_booleans(rows: Rows) -> NDArray[np.bool_]:
-    """Return which features hold 0 and 1 only, but for rounding."""
-    return rows.find_booleans()
 
 
 def find_empty_rows(missing: Any) -> NDArray[np.bool_] | None:
@@ -771,19 +753,11 @@ def impute(data: Any, fills: Array) -> FeatureRows:
         cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_missing])
         matrix.data[is_missing] = fills[matrix.indices[is_missing]]
         return FeatureRows(matrix, sparse.csc_array(cells, shape=matrix.shape))
-    missing = None
-    step = max(CELLS_AT_ONCE // max(data.shape[1], 1), 1)
-    for first in range(0, len(data), step):
-        block = data[first : first + step]
-        with np.errstate(all="ignore"):
-            if np.isfinite(block.sum()):
-                continue
-        _refuse_infinity(block)
-        rows, columns = np.nonzero(np.isnan(block))
-        block[rows, columns] = fills[columns]
-        if missing is None:
-            missing = np.zeros(data.shape, dtype=bool, order="F")
-        missing[rows + first, columns] = True
+    if all_finite(data):
+        return FeatureRows(data)
+    _refuse_infinity(data)
+    missing = np.asfortranarray(np.isnan(data))
+    np.copyto(data, fills, where=missing)
     return FeatureRows(data, missing)
 
 

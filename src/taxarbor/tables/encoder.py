@@ -49,7 +49,6 @@ from taxarbor.tables.checks import (
 from taxarbor.tables.columns import (
     Columns,
     FeatureRows,
-    find_booleans,
     find_empty_rows,
 )
 from taxarbor.tables.notes import MAX_NOTES, Note
@@ -302,7 +301,7 @@ def _take_numbers(
     rows = as_rows(data)
     if weights is not None:
         rows = rows.take(np.flatnonzero(weights))
-    columns = replace(columns, fills=rows.center, is_boolean=find_booleans(rows))
+    columns = replace(columns, fills=rows.center, is_boolean=rows.find_booleans())
     return Features(data, columns, FeatureRows(data), seen)
 
 
