@@ -1,4 +1,4 @@
-"""Extreme weights and numbers, odd types, hostile names: they work, or are refused in a line."""
+"""Extreme weights and numbers, odd types, hostile names work, or are refused in a line."""
 
 import io
 

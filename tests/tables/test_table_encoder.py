@@ -327,7 +327,10 @@ def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
 
 
 def test_it_says_what_it_did_to_a_table_once():
-    told = r"left out: car_id .*\nleft out: name .*\nrecognised: sold .*\nmissing values in .*\n.*scaled"
+    told = (
+        r"left out: car_id .*\nleft out: name .*\nrecognised: sold .*\n"
+        r"missing values in .*\n.*scaled"
+    )
     with pytest.warns(TableWarning, match=told):
         Taxarbor(4, random_state=0).fit(make_cars())
     X = np.arange(40.0).reshape(20, 2)
@@ -389,7 +392,10 @@ def test_wrong_parameters(name, value):
 
 def test_tables_that_cannot_be_used():
     empty = pd.DataFrame({"a": [None, None], "b": [np.nan, np.nan], "c": ["x", "x"]})
-    told = r"X has no column to use: 'a' \(empty\), 'b' \(empty\), 'c' \(always the same, or missing\)"
+    told = (
+        r"X has no column to use: 'a' \(empty\), 'b' \(empty\), "
+        r"'c' \(always the same, or missing\)"
+    )
     with pytest.raises(InputError, match=told):
         TableEncoder().fit(empty)
     with pytest.raises(InputError, match="'a'"):
