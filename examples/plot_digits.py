@@ -22,15 +22,15 @@ from taxarbor.explain import explain
 from taxarbor.metrics import tree_scores
 from taxarbor.plot import plot_tree
 
-digits = load_digits(as_frame=True)
-X, images, digit = digits.data, digits.images / 16.0, digits.target.to_numpy()
+digits = load_digits()
+X, images, digit = digits.data, digits.images / 16.0, digits.target
 
 # %%
 # A tree of twelve leaves
 # -----------------------
 # Two more than there are digits, as some digits are written in more than one way.
 
-model = Taxarbor(n_clusters=12, random_state=0).fit(X)
+model = Taxarbor(n_clusters=12, random_state=0).fit(X, feature_names=digits.feature_names)
 taxonomy, tree = model.taxonomy_, model.taxonomy_.tree
 print(taxonomy.to_text(max_depth=3))
 

@@ -31,6 +31,7 @@ X = pd.DataFrame(animals.X / animals.X.max(axis=0), animals.names, animals.featu
 kind = pd.Series(ClassTree.read(animals.tree).ancestors_of(animals.names, 2), animals.names)
 kind = kind[kind.isin(SPECIES)]
 X = X.loc[kind.index]
+X = X.loc[:, X.nunique() > 1]
 asked = kind.value_counts()
 weight = kind.map(SPECIES) / kind.map(asked)
 survey = pd.DataFrame({"in the sample": asked, "species": pd.Series(SPECIES)})

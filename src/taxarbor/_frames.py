@@ -82,7 +82,19 @@ def wrap_frame(X: TableLike) -> Frame | None:
         raise missing_extra("a table of Arrow", "pyarrow") from error
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
-    return known if isinstance(known, nw.DataFrame) else None
+    return _swap_bytes(known) if isinstance(known, nw.DataFrame) else None
+
+
+def _swap_bytes(frame: Frame) -> Frame:
+    """Return a frame without big-endian columns of pandas, which narwhals does not know."""
+    if not frame.implementation.is_pandas():
+        return frame
+    native = frame.to_native()
+    dtypes = {name: kind for name, kind in native.dtypes.items() if isinstance(kind, np.dtype)}
+    swapped = {
+        name: kind.newbyteorder("=") for name, kind in dtypes.items() if not kind.isnative
+    }
+    return nw.from_native(native.astype(swapped)) if swapped else frame
 
 
 def is_frame(X: TableLike) -> bool:

@@ -45,7 +45,7 @@ def test_one_command_from_the_file_to_a_page(run, run_json, folder, opened):
     assert result.exit_code == 0, result.output
     first = "cars.csv: 40 rows, 6 columns (1 left out)"
     assert result.stdout.splitlines()[0] == first
-    for note in ("name (text, 25 different values in 40 rows)", "most in mpg, 1"):
+    for note in ("name (25 different values in 40 rows)", "most in mpg, 1"):
         assert note in result.stderr, note
     assert opened == [(folder / "cars.html").as_uri()]
     assert (folder / "cars.html").read_text(encoding="utf-8").startswith("<!doctype")

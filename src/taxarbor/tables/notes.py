@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from taxarbor._errors import counted, some
+from taxarbor._errors import counted, printable, some
 from taxarbor._number_text import format_number
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Note(NamedTuple):
     option: str = ""
 
     def __str__(self) -> str:
-        return f"{self.text} [{self.parameter}]" if self.parameter else self.text
+        return printable(f"{self.text} [{self.parameter}]" if self.parameter else self.text)
 
     @property
     def for_shell(self) -> str:
