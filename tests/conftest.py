@@ -70,6 +70,14 @@ def describe_tree(tree, X, names=None):
     return Taxonomy(tree, columns, statistics)
 
 
+def assert_same_rules(tree, other, parts=("weights", "offsets")):
+    """Assert that rules are at the same nodes of two trees, and equal to the bit."""
+    for rule, same in zip(tree.rules, other.rules, strict=True):
+        assert (rule is None) == (same is None)
+        for part in parts if rule else ():
+            np.testing.assert_array_equal(getattr(rule, part), getattr(same, part))
+
+
 @pytest.fixture(scope="session")
 def three_nodes(four_clusters):
     """The same, but the root chooses among three nodes, one of which has a rule of its own."""

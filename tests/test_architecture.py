@@ -14,10 +14,8 @@ SOURCE = Path(taxarbor.__file__).parent
 SOURCES = sorted(
     path for pattern in ("*.py", "*.pyi", "*.cpp", "*.hpp") for path in SOURCE.rglob(pattern)
 )
-MODULES = [
-    "taxarbor",
-    *sorted(found.name for found in pkgutil.walk_packages([str(SOURCE)], "taxarbor.")),
-]
+FOUND = pkgutil.walk_packages([str(SOURCE)], "taxarbor.")
+MODULES = ["taxarbor", *sorted(found.name for found in FOUND)]
 PACKAGES = [name for name in MODULES if (SOURCE.parent / name.replace(".", "/")).is_dir()]
 PRIVATE = {
     "taxarbor.sources._matrices",
@@ -62,11 +60,10 @@ def test_importing_loads_nothing_heavy():
     """Beyond what scikit-learn loads on its own, which is pandas where there is one."""
     code = (
         "import sys, joblib, sklearn, scipy.sparse; before = set(sys.modules); "
-        "import taxarbor.estimators; print(*set(sys.modules) - before)"
+        "import taxarbor.estimators, taxarbor.plot; print(*set(sys.modules) - before)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
     assert {"taxarbor.estimators", "taxarbor.native._kernels"} <= loaded
     assert not [name for name in HEAVY if name in loaded]

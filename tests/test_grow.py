@@ -157,14 +157,14 @@ def test_each_leaf_is_tried_once_and_recorded(rows):
 
 
 def test_observers_see_growth(rows):
-    events = []
-    tree = grow_with(rows, Halver(), n_leaves=6, observer=events.append)
-    leaves = [event.n_leaves for event in events]
+    seen = []
+    tree = grow_with(rows, Halver(), n_leaves=6, observer=lambda *sizes: seen.append(sizes))
+    leaves = [n_leaves for n_leaves, _ in seen]
     assert leaves == sorted(leaves)
     assert (leaves[0], leaves[-1]) == (1, tree.n_leaves)
-    assert {event.max_leaves for event in events} == {6}
-    grow_with(rows, Halver(), max_depth=2, observer=events.append)
-    assert events[-1].max_leaves == 0  # no limit
+    assert {max_leaves for _, max_leaves in seen} == {6}
+    grow_with(rows, Halver(), max_depth=2, observer=lambda *sizes: seen.append(sizes))
+    assert seen[-1][1] == 0  # no limit
 
 
 # ---- the same tree, however it is run ----

@@ -8,33 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from taxarbor import HMMC, Taxarbor, Taxonomy, load_animals
+from taxarbor import HMMC, Taxarbor, load_animals
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.fixture
-def elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_blocks_of_python(elsewhere, capsys):
+def test_blocks_of_python(tmp_path, monkeypatch, capsys):
     """The printed tree equals the one in the README."""
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= 110
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.S):
         exec(compile(block, "README.md", "exec"), names)
-    printed = capsys.readouterr().out
-    shown = re.findall(r"```text\n(.*?)```", text, re.S)
-    assert len(shown) == 1
-    assert printed.startswith(shown[0])
-    assert len(set(names["coarse"])) == 4
-    assert Taxonomy.load(elsewhere / "animals.taxarbor").tree.n_leaves == 8
-    page = (elsewhere / "animals.html").read_text("utf-8")
-    assert "<title>Animals" in page
-    assert "gives_milk" in page
+    (shown,) = re.findall(r"```text\n(.*?)```", text, re.S)
+    assert capsys.readouterr().out.startswith(shown)
 
 
 def test_pictures_are_there():
@@ -46,22 +34,17 @@ def test_pictures_are_there():
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_missing_tools_are_named(elsewhere):
-    shutil.copy(ROOT / "Makefile", elsewhere)
+def test_missing_tools_are_named(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
     for name in ("CMakeLists.txt", "pyproject.toml", "constraints.txt"):
-        (elsewhere / name).touch()
-    (elsewhere / "src" / "taxarbor").mkdir(parents=True)
+        (tmp_path / name).touch()
+    (tmp_path / "src" / "taxarbor").mkdir(parents=True)
     for setting, message in (
         ("PYTHON=no-such-python", "needs Python 3.11 or newer; 'no-such-python' was not found"),
         ("CXX=no-such-compiler", "needs a C++17 compiler; 'no-such-compiler' was not found"),
     ):
-        done = subprocess.run(
-            ["make", "demo", setting],
-            capture_output=True,
-            text=True,
-            cwd=elsewhere,
-            check=False,
-        )
+        make = ["make", "demo", setting]
+        done = subprocess.run(make, capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode != 0
         assert message in done.stdout + done.stderr
 

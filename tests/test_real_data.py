@@ -1,6 +1,5 @@
 """Real rows, which are not part of the repository: see ``shared/data/README.md``."""
 
-import math
 import os
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from sklearn.base import clone
 
 from taxarbor import HMMC, Taxarbor
 from taxarbor.exchange import to_json
+from tests.estimators.conftest import assert_balanced
 
 HERE = Path(__file__).resolve()
 FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[2] / "shared" / "data"))
@@ -33,17 +33,6 @@ def animals():
     return read("awa_attr")
 
 
-def assert_sizes(tree, balance):
-    for node in range(tree.n_nodes):
-        children = list(tree.children(node))
-        if children:
-            share = tree.sizes[node] / len(children)
-            least = min(math.ceil(balance[0] * share - 1e-6), math.floor(share))
-            most = max(math.floor(balance[1] * share + 1e-6), math.ceil(share))
-            assert least <= tree.sizes[children].min()
-            assert tree.sizes[children].max() <= most
-
-
 def assert_never_rises(tree):
     for info in tree.info:
         assert info is None or np.all(np.diff(info.trace) <= 0.0)
@@ -64,7 +53,7 @@ def test_fifty_leaves(animals):
             tree = fit(model, animals, 50, branching=branching).taxonomy_.tree
             assert tree.n_leaves == 50
             if balance is not None:
-                assert_sizes(tree, balance)
+                assert_balanced(tree, branching, balance)
             assert tree.sizes.min() >= 1
             assert_never_rises(tree)
             assert {rule.dtype for rule in tree.rules if rule} == {np.dtype(np.float32)}
@@ -84,7 +73,7 @@ def test_paper_setting(animals):
         raw = {"penalty": penalty, "units": "raw", "alpha": 1e-2, "beta": 1e-2}
         tree = fit(HMMC(), animals, 50, **raw).taxonomy_.tree
         assert tree.n_leaves == 50
-        assert_sizes(tree, (0.9, 1.1))
+        assert_balanced(tree, 2, (0.9, 1.1))
         assert_never_rises(tree)
 
 
@@ -117,7 +106,7 @@ def test_sparse_counts():
 def test_flat(animals):
     tree = HMMC(10, branching=10, balance=0.3, random_state=0).fit(animals).taxonomy_.tree
     assert tree.n_leaves == 10
-    assert_sizes(tree, (0.3, 1.7))
+    assert_balanced(tree, 10, (0.3, 1.7))
     assert_never_rises(tree)
 
 

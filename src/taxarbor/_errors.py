@@ -62,10 +62,14 @@ def named_by(title: str | None) -> Iterator[None]:
         raise type(error)(f"{title}: {error}") from error
 
 
-def missing_extra(what: str, *packages: str) -> ImportError:
-    """Return an error for libraries that are not installed, with a command that gets them."""
-    command = f"pip install {' '.join(packages)}"
-    return ImportError(f"{what} needs {' and '.join(packages)}: {command}")
+@contextmanager
+def require(what: str, *packages: str) -> Iterator[None]:
+    """Let the error of an import say what needs the packages, and how to install them."""
+    try:
+        yield
+    except ImportError as error:
+        command = f"pip install {' '.join(packages)}"
+        raise ImportError(f"{what} needs {' and '.join(packages)}: {command}") from error
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:
@@ -97,12 +101,8 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn, in some lines, at the line of the user's code that called into taxarbor."""
     level = 1
     frame = sys._getframe()
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    ours = ("taxarbor.", "sklearn.base")  # which wraps the methods of estimators
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(ours):
         frame = frame.f_back
         level += 1
     warnings.warn("\n".join(map(shorten, message.split("\n"))), category, stacklevel=level)
-
-
-def _is_ours(module: str) -> bool:
-    """Return whether a frame is of taxarbor, or of scikit-learn's wrappers of its methods."""
-    return module.startswith(("taxarbor.", "sklearn.base"))

@@ -19,26 +19,12 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class GrowthEvent:
-    """The state of the tree after a leaf was tried or split.
-
-    Attributes
-    ----------
-    n_leaves, max_leaves : int
-        Number of leaves so far, and the largest allowed (0 if there is no limit).
-    """
-
-    n_leaves: int
-    max_leaves: int
+Observer = Callable[[int, int], None]
+"""Receives the number of leaves after each step of the growth, and the largest allowed: 0 if
+there is no limit."""
 
 
-Observer = Callable[[GrowthEvent], None]
-"""Receives an event after each step of the growth."""
-
-
-def ignore(event: GrowthEvent) -> None:
+def ignore(n_leaves: int, max_leaves: int) -> None:
     """Do nothing."""
 
 
@@ -52,7 +38,7 @@ class Run:
     seed : int
         Each node draws its random numbers from this seed and its path from the root.
     observer : callable
-        Receives a :class:`GrowthEvent` after each step of the growth.
+        Receives the numbers of leaves, so far and at most, after each step of the growth.
     pool : concurrent.futures.Executor or None
         Runs independent tasks in parallel; None runs them one after the other. The tree is
         the same.
@@ -137,15 +123,15 @@ def show_progress(title: str, verbose: int, unit: str = "leaves") -> Iterator[Ob
             stream.write(text)
             stream.flush()
 
-    def draw(event: GrowthEvent) -> None:
+    def draw(n_leaves: int, max_leaves: int) -> None:
         nonlocal drawn_at, width
         now = time.monotonic()
         if now < drawn_at + PAUSE:
             return
-        line = f"{title}: {event.n_leaves} {unit}, {now - begun:.0f} s"
-        if event.max_leaves:
-            bar = "#" * round(BAR_WIDTH * event.n_leaves / event.max_leaves)
-            count = f"{event.n_leaves} of {event.max_leaves} {unit}"
+        line = f"{title}: {n_leaves} {unit}, {now - begun:.0f} s"
+        if max_leaves:
+            bar = "#" * round(BAR_WIDTH * n_leaves / max_leaves)
+            count = f"{n_leaves} of {max_leaves} {unit}"
             line = f"{title}: [{bar:<{BAR_WIDTH}}] {count}, {now - begun:.0f} s"
         write("\r" + line.ljust(width))
         drawn_at, width = now, len(line)

@@ -4,29 +4,19 @@ Frames are read through narwhals: those of pandas, polars, pyarrow, Modin and cu
 these libraries has to be installed.
 """
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    NamedTuple,
-    Protocol,
-    SupportsFloat,
-    TypeAlias,
-    runtime_checkable,
-)
+from datetime import date, time
+from typing import Any, NamedTuple, Protocol, SupportsFloat, TypeAlias, runtime_checkable
 
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
-from taxarbor._errors import InputError, InputTypeError, missing_extra
+from taxarbor._errors import InputError, InputTypeError, require
 from taxarbor._types import Array, IndexArray, Matrix, TableLike
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Frame: TypeAlias = nw.DataFrame[Any]
 Table: TypeAlias = "Frame | Matrix"
@@ -49,10 +39,10 @@ NUMPY_DTYPES = {
 
 
 class Factor(NamedTuple):
-    """A categorical column: the position of each row's value, -1 where it is missing."""
+    """The different texts of a column, and the position of each row's, -1 if it is missing."""
 
     codes: IndexArray
-    values: list[Any]
+    texts: list[str]
 
 
 @runtime_checkable
@@ -69,17 +59,16 @@ def wrap_frame(X: TableLike) -> Frame | None:
     InputError where two columns have one name.
     """
     try:
-        known = nw.from_native(X, pass_through=True, allow_series=True)
-        if isinstance(known, nw.LazyFrame) and not is_dask(known.to_native()):
-            return known.collect()
-        if known is X and isinstance(X, ArrowStream) and not isinstance(X, nw.DataFrame):
-            return nw.from_arrow(X, backend="pyarrow")
+        with require("a table of Arrow", "pyarrow"):
+            known = nw.from_native(X, pass_through=True, allow_series=True)
+            if isinstance(known, nw.LazyFrame) and not is_dask(known.to_native()):
+                return known.collect()
+            if known is X and isinstance(X, ArrowStream) and not isinstance(X, nw.DataFrame):
+                return nw.from_arrow(X, backend="pyarrow")
     except DuplicateError as error:
         names = ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
         problem = f"has more than one column of the same name: {names}"
         raise InputError(f"{problem}; make the names different", "X") from error
-    except ImportError as error:
-        raise missing_extra("a table of Arrow", "pyarrow") from error
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
     return _swap_bytes(known) if isinstance(known, nw.DataFrame) else None
@@ -90,16 +79,12 @@ def _swap_bytes(frame: Frame) -> Frame:
     if not frame.implementation.is_pandas():
         return frame
     native = frame.to_native()
-    dtypes = {name: kind for name, kind in native.dtypes.items() if isinstance(kind, np.dtype)}
     swapped = {
-        name: kind.newbyteorder("=") for name, kind in dtypes.items() if not kind.isnative
+        name: kind.newbyteorder("=")
+        for name, kind in native.dtypes.items()
+        if isinstance(kind, np.dtype) and not kind.isnative
     }
     return nw.from_native(native.astype(swapped)) if swapped else frame
-
-
-def is_frame(X: TableLike) -> bool:
-    """Return whether a table is a data frame in memory, of any library."""
-    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
 def is_anndata(X: TableLike) -> bool:
@@ -141,7 +126,7 @@ def as_table(X: TableLike) -> Table:
     """Return a frame as one of narwhals, a sparse matrix as it is, all else as a 2-D array."""
     if (frame := wrap_frame(X)) is not None:
         return frame
-    X = X if issparse(X) else _join_masked(X)
+    X = _join_masked(X)
     try:
         array: Any = X if issparse(X) or isinstance(X, np.ndarray) else np.asarray(X)
     except ValueError as error:  # rows of different lengths
@@ -161,32 +146,32 @@ def as_table(X: TableLike) -> Table:
 
 def as_matrix(table: Any) -> Any:
     """Return a frame whose columns are all numbers as an array, and all else as it is."""
-    if isinstance(table, nw.DataFrame) and all(
-        kind.is_integer() or kind.is_float() or kind == nw.Boolean
-        for kind in table.schema.values()
-    ):
-        matrix = table.to_numpy()
-        return matrix if is_plain(matrix) else table
-    return table
+    if not isinstance(table, nw.DataFrame):
+        return table
+    kinds = table.schema.values()
+    are_numbers = all(kind.is_numeric() or kind == nw.Boolean for kind in kinds)
+    return matrix if are_numbers and is_plain(matrix := table.to_numpy()) else table
 
 
-def as_numeric(X: TableLike) -> TableLike:
-    """Return a frame, a masked array or a list as an array, where only numbers are expected.
+def as_numeric(table: Table) -> Any:
+    """Return a table as an array or a sparse matrix, where only numbers are expected."""
+    table = as_matrix(table)
+    if isinstance(table, nw.DataFrame):
+        columns = map(as_numbers, iterate_columns(table), map(str, table.columns))
+        return np.column_stack([*columns]).astype(float_type(table))
+    if table.dtype.kind in "mM":
+        problem = f"holds dates or times ({table.dtype}), where numbers are expected"
+        raise InputTypeError(problem, "X")
+    return fill_masked(table)
 
-    Sparse matrices and arrays are returned as they are. Raises InputTypeError for dates.
-    """
-    frame = wrap_frame(X)
-    if frame is not None:
-        if is_plain(matrix := as_matrix(frame)):
-            return matrix
-        columns = []
-        for name, cells in zip(frame.columns, iterate_columns(frame), strict=True):
-            columns.append(as_numbers(cells, str(name)).astype(float_type(frame)))
-        return np.column_stack(columns) if columns else np.empty(frame.shape)
-    dtype = np.asarray(X).dtype if isinstance(X, list | tuple) else getattr(X, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
-        raise InputTypeError(f"X holds dates or times ({dtype}), where numbers are expected")
-    return fill_masked(X)
+
+def as_canonical(X: Any) -> Any:
+    """Return a sparse matrix as CSR with one entry per cell at most; the given one stays."""
+    matrix: Any = csr_array(X)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
 
 
 def float_type(X: Table | Cells) -> type[np.floating[Any]]:
@@ -195,9 +180,9 @@ def float_type(X: Table | Cells) -> type[np.floating[Any]]:
         kinds = {kind for kind in X.schema.values() if kind.is_numeric()}
         are_single = all(str(kind) in ("Float32", "Float16") for kind in kinds)
         return np.float32 if kinds and are_single else np.float64
-    dtype = getattr(X, "dtype", None)
-    native = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else None
-    return np.float32 if native in (np.float16, np.float32) else np.float64
+    dtype: Any = X.dtype
+    is_float = isinstance(dtype, np.dtype) and dtype.kind == "f"
+    return np.float32 if is_float and dtype.itemsize <= 4 else np.float64
 
 
 def iterate_columns(table: Any, positions: Iterable[int] | None = None) -> Iterator[Cells]:
@@ -225,18 +210,48 @@ def find_dtype(cells: Cells) -> str:
     return "empty" if cells.null_count() == len(cells) else f"of type {kind}"
 
 
+def find_kind(cells: Cells) -> str:
+    """Return the type of a column: number, category, text, date, vector, or why none."""
+    kind = find_dtype(cells)
+    if kind not in ("object", "list"):
+        return kind
+    if isinstance(cells, nw.Series) and kind == "list":
+        cells = cells.drop_nulls().head(1)
+    present = [cell for cell in list_cells(cells) if not is_missing(cell)]
+    if not present:
+        return "empty"
+    if all(map(is_number, present)):
+        return "number"
+    if all(isinstance(cell, str | date | time) or is_number(cell) for cell in present):
+        return "text"
+    are_lists = all(isinstance(cell, list | tuple | np.ndarray) for cell in present)
+    is_vector = are_lists and as_vector(present[0]) is not None
+    return "vector" if is_vector else "neither numbers nor text"
+
+
 def list_levels(cells: Cells) -> list[str] | None:
     """Return the categories of a column in their order; None if they have none."""
     if not isinstance(cells, nw.Series) or not nw.is_ordered_categorical(cells):
         return None
     if isinstance(cells.dtype, nw.Enum):
-        return [text_of(one) for one in cells.dtype.categories]
+        return [*map(text_of, cells.dtype.categories)]
     if cells.implementation.is_pandas():
         return [*map(text_of, cells.to_native().cat.categories)]
     return None  # of polars and Arrow: in the order in which they came
 
 
-def as_numbers(cells: Cells, name: str) -> Array:
+def mark_missing(numbers: Any, missing_values: Sequence[str]) -> Any:
+    """Return numbers with NaN for those that count as missing."""
+    values = []
+    for text in missing_values:
+        with suppress(ValueError):
+            values.append(float(text))
+    if not values or not (is_missing := np.isin(numbers, values)).any():
+        return numbers
+    return np.where(is_missing, np.asarray(np.nan, dtype=float_type(numbers)), numbers)
+
+
+def as_numbers(cells: Cells, name: str, missing_values: Sequence[str] = ()) -> Array:
     """Return a column as floats, NaN where a value is missing; float32 stays float32.
 
     Raises InputError for text, and for infinities, and InputTypeError for dates.
@@ -245,18 +260,16 @@ def as_numbers(cells: Cells, name: str) -> Array:
         problem = f"column {name!r} of X holds dates or times ({cells.dtype})"
         raise InputTypeError(f"{problem}, where numbers are expected")
     try:
-        numbers = _as_floats(cells)
+        numbers: Array = mark_missing(_as_floats(cells), missing_values)
     except (TypeError, ValueError, OverflowError) as error:
         present = (cell for cell in list_cells(cells) if not is_missing(cell))
         odd = next((cell for cell in present if not is_number(cell)), None)
-        problem = f"holds {odd!r}" if odd is not None else str(error)
-        raise InputError(
-            f"column {name!r} of X {problem}, where a number is expected"
-        ) from error
+        problem = f"column {name!r} of X {error if odd is None else f'holds {odd!r}'}"
+        raise InputError(f"{problem}, where a number is expected") from error
     with np.errstate(all="ignore"):
-        is_bad = None if np.isfinite(numbers.sum()) else np.isinf(numbers)
-    if is_bad is not None and is_bad.any():
-        problem = f"infinity, first in row {is_bad.argmax()}, counted from 0"
+        has_total = np.isfinite(numbers.sum())
+    if not has_total and (is_infinite := np.isinf(numbers)).any():
+        problem = f"infinity, first in row {is_infinite.argmax()}, counted from 0"
         raise InputError(f"column {name!r} of X holds {problem}; replace it")
     return numbers
 
@@ -273,8 +286,8 @@ def _as_floats(cells: Cells) -> Array:
     else:
         values, kind = cells, float_type(cells)
     if values.dtype.kind == "O":
-        shape = values.shape
-        values = np.array([_as_float(cell) for cell in values.ravel().tolist()]).reshape(shape)
+        floats = [_as_float(cell) for cell in values.ravel().tolist()]
+        values = np.array(floats).reshape(values.shape)
     if values.dtype.kind not in "fiub" or values.ndim > getattr(cells, "ndim", 1):
         raise TypeError(f"has {dtype} cells")
     return np.asarray(values, dtype=kind)
@@ -327,23 +340,28 @@ def as_vector(cell: Any) -> NDArray[Any] | None:
     return vector if is_vector else None
 
 
-def as_factor(cells: Any) -> Factor:
-    """Return a column as codes and the values that they stand for, of whatever type."""
-    series = nw.from_native(cells, series_only=True, pass_through=True)
+def as_factor(cells: Cells, missing_values: Sequence[str]) -> Factor:
+    """Return the texts of a column of any type, but for those that count as missing."""
+    codes: Any
     try:
-        if isinstance(series, nw.Series) and series.implementation.is_pandas():
-            native = series.to_native()
-            if find_dtype(series) == "category":
-                codes, values = native.cat.codes, native.cat.categories
-            else:
-                codes, values = native.factorize()
-            return Factor(np.asarray(codes, dtype=np.intp), values.tolist())
-        listed = list_cells(series)
-        present = [cell for cell in dict.fromkeys(listed) if not is_missing(cell)]
+        if not isinstance(cells, nw.Series) or not cells.implementation.is_pandas():
+            listed = list_cells(cells)
+            code_of = {value: code for code, value in enumerate(dict.fromkeys(listed))}
+            codes, values = [code_of[cell] for cell in listed], [*code_of]
+        elif find_dtype(cells) == "category":
+            native = cells.to_native().cat
+            codes, values = native.codes, native.categories.tolist()
+        else:
+            codes, found = cells.to_native().factorize()
+            values = found.tolist()
     except TypeError as error:
         raise InputError("has lists in its cells; make one value of each", "X") from error
-    code_of = {cell: code for code, cell in enumerate(present)}
-    return Factor(np.array([code_of.get(cell, -1) for cell in listed], dtype=np.intp), present)
+    texts = ["" if is_missing(value) else text_of(value) for value in values]
+    missing = {"", *missing_values}
+    present = [*dict.fromkeys(text for text in texts if text not in missing)]
+    place_of = {text: place for place, text in enumerate(present)}
+    places = np.array([place_of.get(text, -1) for text in (*texts, "")], dtype=np.intp)
+    return Factor(places[np.asarray(codes, dtype=np.intp)], present)
 
 
 def as_times(cells: Cells, name: str) -> NDArray[np.datetime64]:
@@ -405,12 +423,10 @@ def take_rows(table: Table, rows: IndexArray | slice) -> Table:
     return taken
 
 
-def make_frame(what: str, data: Any) -> "pd.DataFrame":
+def make_frame(what: str, data: Any) -> Any:
     """Return a data frame of pandas, or raise ImportError that says what needs it."""
-    try:
+    with require(what, "pandas"):
         import pandas as pd
-    except ImportError as error:
-        raise missing_extra(what, "pandas") from error
     try:
         return pd.DataFrame(data)
     except UnicodeEncodeError:  # texts of Arrow cannot hold half a character

@@ -6,7 +6,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import final
 
-from taxarbor._fit_context import GrowthEvent, Run
+from taxarbor._fit_context import Run
 from taxarbor.rows import Rows
 from taxarbor.split import Refusal, Split, SplitTask, Splitter
 from taxarbor.tree import TreeBuilder
@@ -144,7 +144,7 @@ def grow_tree(
         return stop.is_final(tree.size(node), merger.level(node))
 
     def notify() -> None:
-        run.observer(GrowthEvent(tree.n_leaves, stop.n_leaves or 0))
+        run.observer(tree.n_leaves, stop.n_leaves or 0)
 
     while not stop.is_full(tree.n_leaves, branching):
         tried = [node for node in new if not is_final(node)]

@@ -22,6 +22,10 @@ RUN = [sys.executable, "-m", "taxarbor"]
 SHELL = shlex.join(RUN)
 
 
+def run_process(*command, check=False, env=None):
+    return subprocess.run(command, capture_output=True, text=True, check=check, env=env)
+
+
 def example_of(name):
     epilog = typer.main.get_command(app).commands[name].epilog
     assert epilog.startswith(f"Example: taxarbor {name} ")
@@ -29,16 +33,7 @@ def example_of(name):
 
 
 def test_help_ends_with_an_example(run):
-    assert COMMANDS == [
-        "fit",
-        "show",
-        "predict",
-        "explain",
-        "report",
-        "export",
-        "assess",
-        "demo",
-    ]
+    assert " ".join(COMMANDS) == "fit show predict explain report export assess demo"
     assert "Example: taxarbor demo" in run("--help").stdout
     for name in COMMANDS:
         result = run(name, "--help")
@@ -72,12 +67,10 @@ def test_closed_pipes_are_no_errors(folder):
     header = "age,spend,visits,items"
     np.savetxt(folder / "large.csv", X, delimiter=",", header=header, comments="")
     for command in ("predict model.taxarbor large.csv", "show model.taxarbor"):
-        line = f"{SHELL} {command} | head -n 1; sleep 0.1"
-        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        done = run_process("bash", "-c", f"{SHELL} {command} | head -n 1; sleep 0.1")
         assert done.stderr == ""
         assert done.stdout.count("\n") == 1
-    line = f"{SHELL} predict model.taxarbor customers.csv >&-"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    done = run_process("bash", "-c", f"{SHELL} predict model.taxarbor customers.csv >&-")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -124,8 +117,7 @@ def test_help_and_completion_load_nothing_heavy(folder):
     completing = os.environ | {"_TAXARBOR_COMPLETE": "complete_bash"} | words
     cases = [(["--version"], None), (["fit", "--help"], None), ([], completing)]
     for arguments, env in cases:
-        command = [sys.executable, "-c", LOADED, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+        done = run_process(sys.executable, "-c", LOADED, *arguments, env=env)
         assert done.returncode == 0
         assert done.stdout
         loaded = set(done.stderr.splitlines())
@@ -138,8 +130,7 @@ def test_the_library_is_loaded_late_and_whole():
     code += "assert set(taxarbor.__all__) <= set(dir(taxarbor)); "
     code += "assert taxarbor.taxonomy.Taxonomy is taxarbor.Taxonomy; "
     code += "from taxarbor import *; assert HMMC.__name__ == 'HMMC' and load_animals"
-    command = [sys.executable, "-c", code]
-    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    loaded = run_process(sys.executable, "-c", code, check=True).stdout.split()
     assert not [name for name in (*HEAVY, "typer", "rich") if name in loaded]
     with pytest.raises(AttributeError, match="nothing"):
         taxarbor.nothing  # noqa: B018
@@ -149,8 +140,7 @@ def test_the_library_is_loaded_late_and_whole():
 def test_missing_libraries_are_one_line(library):
     code = f"import sys; sys.modules[{library!r}] = None; "
     code += "sys.argv = ['taxarbor', 'show', 'm']; from taxarbor.cli import main; main()"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_process(sys.executable, "-c", code)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "pip install" in done.stderr
 
@@ -184,8 +174,7 @@ def test_arguments_that_cannot_be_parsed_are_one_line(refuse):
     for words, arguments in (
         ("--colour", ["fit", "--colour"]),
         ("DATA", ["fit"]),
-        ("--seed", ["fit", "a.csv", "-o", "m", "--seed", "x"]),
-        ("--seed", ["fit", "a.csv", "-o", "m", "--seed", 2**32]),
+        *(("--seed", ["fit", "a.csv", "-o", "m", "--seed", x]) for x in ("x", -1, 2**32)),
         ("--metric", ["fit", "a.csv", "-o", "m", "--metric", "x"]),
         ("--format", ["fit", "a.csv", "-o", "m", "--format", "xls"]),
         ("--clusters", ["show", "model.taxarbor", "--clusters", 0]),

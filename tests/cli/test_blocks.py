@@ -1,6 +1,5 @@
 """Rows of folders and large files, which are read in blocks."""
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +7,8 @@ import pytest
 from taxarbor import Taxarbor, Taxonomy
 from taxarbor.cli import _files
 from tests.cli.conftest import COLUMNS, lines_of
+from tests.conftest import assert_same_rules
+from tests.sources.places import write_h5ad
 
 PREDICT = ("predict", "model.taxarbor", "big")
 
@@ -64,12 +65,7 @@ def test_labels_of_a_folder_on_standard_output(run, run_json, customers, labels)
 def test_labels_of_matrices(run_json, refuse, folder, in_blocks, customers, labels):
     X = customers[[*COLUMNS]].to_numpy()
     np.save(folder / "x.npy", X)
-    with h5py.File(folder / "x.h5ad", "w") as file:
-        for name, index in (("obs", range(120)), ("var", COLUMNS)):
-            group = file.create_group(name)
-            group.attrs["_index"] = "names"
-            group["names"] = [str(one).encode() for one in index]
-        file["X"] = X
+    write_h5ad(folder / "x.h5ad", X, COLUMNS, obs=[*map(str, range(120))])
     for name in ("x.h5ad", "x.npy"):
         assert run_json("predict", "model.taxarbor", name)["labels"] == labels
     refuse("'id'", "predict", "model.taxarbor", "x.npy", "--id-column", "id")
@@ -92,7 +88,7 @@ def test_bad_files(refuse, folder, customers):
     fit = ("fit", "big", "-o", "m")
     refuse("--n-clusters", *fit, "-k", 121)
     refuse("-k auto", *fit, "-k", "auto")
-    for option in ("--label-column", "--categories", "--id-column"):
+    for option in ("--label-column", "--id-column"):
         refuse(f"{option} needs all rows in memory", *fit, option, "class")
     refuse("'x'", *fit, "--columns", "x,age")
     refuse("40 ", "explain", "model.taxarbor", "big/part-0.parquet")
@@ -118,7 +114,7 @@ def test_large_files_are_read_in_blocks(run_json, folder, customers, in_blocks):
         ((), False),
         (("--label-column", "class"), True),
         (("--id-column", "id"), True),
-        (("--categories", "city"), True),
+        (("--categories", "city"), False),
     ):
         run_json("fit", "x.parquet", "-k", 3, "-o", "m", "--force", *options)
         assert Taxonomy.load(folder / "m").tree.has_rows == has_rows
@@ -141,14 +137,13 @@ def test_pages_and_explanations_of_a_folder(run, run_json, folder, customers):
     customers.to_parquet(folder / "x.parquet", index=False)
     run_json("fit", "big", "-k", 5, "-o", "m1", "--report", "fit.html")
     run_json("fit", "x.parquet", "-k", 5, "-o", "m2")
-    for data, name in (("big", "m1"), ("x.parquet", "m2")):
+    models = ("m1", "big"), ("m2", "x.parquet")
+    for name, data in models:
         run_json("report", name, data, "--title", "big", "-o", f"{name}.html")
     assert (folder / "fit.html").read_bytes() == (folder / "m1.html").read_bytes()
     for options in (("--node", "c1"), ("--row", "7")):
-        documents = []
-        for data, name in (("big", "m1"), ("x.parquet", "m2")):
-            documents.append(run_json("explain", name, data, *options))
-        assert documents[0]["cluster"] == documents[1]["cluster"]
+        one, other = (run_json("explain", *both, *options)["cluster"] for both in models)
+        assert one == other
     document = run_json("assess", "m1", "x.parquet", "--refits", 2)
     assert document["n_refits"] == 2
 
@@ -182,14 +177,10 @@ def test_a_fit_in_blocks_is_the_fit_in_memory(run_json, folder, customers, in_bl
     options = ("--columns", ",".join(COLUMNS)) if kind == "big" else ()
     run_json("fit", kind, "-k", 5, "-o", "m", "--labels", "l.parquet", *options)
     expected = Taxarbor(5, random_state=0).fit(X.to_numpy() if kind == "x.npy" else X)
-    assert Taxonomy.load(folder / "m").columns.is_plain
+    assert not Taxonomy.load(folder / "m").columns.readings
     tree, other = Taxonomy.load(folder / "m").tree, expected.taxonomy_.tree
     for name in ("parents", "start", "stop", "birth"):
         np.testing.assert_array_equal(getattr(tree, name), getattr(other, name))
-    for rule, same in zip(tree.rules, other.rules, strict=True):
-        assert (rule is None) == (same is None)
-        if rule is not None:
-            np.testing.assert_array_equal(rule.weights, same.weights)
-            np.testing.assert_array_equal(rule.offsets, same.offsets)
+    assert_same_rules(tree, other)
     np.testing.assert_array_equal(pd.read_parquet("l.parquet")["cluster"], expected.labels_)
     assert run_json("predict", "m", kind)["labels"] == expected.labels_.tolist()

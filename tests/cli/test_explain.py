@@ -45,9 +45,8 @@ def test_a_node(run, run_json, explanation):
     for kind in ("typical", "extreme", "borderline"):
         assert f"{kind.capitalize()} rows:" in result.stdout
         assert node[kind][0]["name"] in result.stdout
-    assert run_json(*EXPLAIN, *ID, "--node", "1") == explanation.node(1, n_top=5) | {
-        "notes": []
-    }
+    document = run_json(*EXPLAIN, *ID, "--node", "1")
+    assert document == explanation.node(1, n_top=5) | {"notes": []}
 
 
 def test_a_cluster_is_a_node(run, run_json, explanation):

@@ -22,7 +22,7 @@ def test_a_model_is_written_and_summarized(run, folder):
     assert result.stderr.startswith("taxarbor: note: numbers are scaled")
     assert result.stderr.count("\n") == 1
     first, second, *rest = result.stdout.splitlines()
-    assert first == "customers.csv: 120 rows, 5 columns"
+    assert first == "customers.csv: 120 rows named by 'id', 5 columns"
     assert second.startswith("6 clusters in ")
     assert rest[-1] == "model -> m.taxarbor"
     assert rest[1] == "node 0: 120 rows"
@@ -149,7 +149,7 @@ def test_standard_input_and_names_without_extension(run, run_json, refuse, folde
     data = (folder / "customers.csv").read_bytes()
     result = run("fit", "-", "-k", 3, "-o", "m.taxarbor", "--report", "r.html", stdin=data)
     assert result.exit_code == 0
-    assert result.stdout.startswith("standard input: 120 rows, 6 columns\n")
+    assert result.stdout.startswith("standard input: 120 rows named by 'id', 6 columns\n")
     refuse("--output", "fit", "-", stdin=data)
     (folder / "customers.csv").rename(folder / "customers.data")
     refuse("--format", "fit", "customers.data", "-o", "m")

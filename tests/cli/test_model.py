@@ -9,13 +9,7 @@ from dataclasses import replace
 import pytest
 
 from taxarbor import Taxonomy
-from taxarbor.exchange import (
-    from_labels,
-    from_linkage,
-    to_dot,
-    to_json,
-    to_newick,
-)
+from taxarbor.exchange import from_labels, from_linkage, to_dot, to_json, to_newick
 from taxarbor.tree.edit_tree import drop_rows
 
 FIRST = "120 rows, 6 clusters"

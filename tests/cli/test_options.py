@@ -1,25 +1,27 @@
 """Options that say what a table holds, in all commands: names, values, sheets, layers."""
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 from taxarbor import Taxonomy
+from tests.cli.conftest import COLUMNS, are_kinds
+from tests.sources.places import write_h5ad
 
 N = 120
 KINDS = np.arange(N) % 4
 WORDS = (("good", "cheap"), ("slow", "broken"), ("blue", "heavy"), ("loud", "bass"))
+REPORT, ASSESS = ["report", "-o", "r.html", "--force"], ["assess", "--refits", 1]
+USES = ["predict"], ["explain"], REPORT, ASSESS
 
 
 @pytest.fixture
 def files(folder):
     """Tables of the same rows in many formats, some of them without names of columns."""
     rng = np.random.default_rng(0)
-    X = np.array([[22, 15, 9, 2], [41, 52, 4, 9], [70, 33, 1, 4], [45, 95, 21, 30]])[KINDS]
-    X = (X + rng.normal(size=(N, 4))).round(2)
-    table = pd.DataFrame(X, columns=["age", "spend", "visits", "items"])
+    table = pd.read_csv("customers.csv")[[*COLUMNS]]
+    X = table.to_numpy()
     table["score"] = np.where(rng.random(N) < 0.2, -999, KINDS)
     table["review"] = [" ".join(rng.permutation(WORDS[kind] * 3)) for kind in KINDS]
     table.insert(0, "id", [f"R{row}" for row in range(N)])
@@ -32,14 +34,9 @@ def files(folder):
     sparse.save_npz("s.npz", sparse.csr_array(X))
     (folder / "words.txt").write_text("one\ntwo\n\nthree\nfour\n", encoding="utf-8")
     (folder / "short.txt").write_text("one\n", encoding="utf-8")
-    with h5py.File("c.h5ad", "w") as file:
-        names = {"var": [f"g{j}" for j in range(4)], "obs": [f"cell {i}" for i in range(N)]}
-        for name, index in (*names.items(), ("raw/var", names["var"])):
-            group = file.create_group(name)
-            group.attrs["_index"] = "_index"
-            group["_index"] = np.array(index, dtype=object)
-        file["X"] = rng.poisson(3, (N, 4)).astype("f4")
-        file["layers/scaled"], file["raw/X"] = (X / 100).astype("f4"), X.astype("f4")
+    names, cells = ["g0", "g1", "g2", "g3"], [f"cell {i}" for i in range(N)]
+    layers, raw = {"scaled": (X / 100).astype("f4")}, (X.astype("f4"), names)
+    write_h5ad("c.h5ad", rng.poisson(3, (N, 4)).astype("f4"), names, layers, raw, cells)
     return folder
 
 
@@ -52,20 +49,12 @@ def use(run, run_json, files):
         assert fitted.exit_code == 0, fitted.output
         labels = Taxonomy.load("m").tree.labels.tolist()
         assert run_json("predict", "m", data, *sheet)["labels"] == labels
-        for command in (
-            ("explain", "m", data),
-            ("report", "m", data, "-o", "r.html", "--force"),
-            ("assess", "m", data, "--refits", 1),
-        ):
-            result = run(*command, *sheet)
+        for command, *others in USES:
+            result = run(command, "m", data, *others, *sheet)
             assert result.exit_code == 0, result.output
         return Taxonomy.load("m").feature_names
 
     return use
-
-
-def agree(labels):
-    return len({*zip(labels, KINDS.tolist(), strict=True)}) == 4
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -110,7 +99,7 @@ def test_numbers_that_stand_for_missing_values(run_json, use):
 def test_texts(run_json, use):
     names = use("d.csv", "--columns", "review", "--text", "review")
     assert any("broken" in name for name in names)
-    assert agree(run_json("predict", "m", "d.csv")["labels"])
+    assert are_kinds(run_json("predict", "m", "d.csv")["labels"])
 
 
 def test_categories(use):
@@ -118,39 +107,55 @@ def test_categories(use):
     assert any(name.startswith("x3 = ") for name in names)
 
 
+def test_options_of_notes_do_what_they_say(run_json, folder):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"order_no": 7 * rng.permutation(300), "a": rng.normal(size=300)})
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(300), "h")
+    table["at"], table["level"] = days.strftime("%Y-%m-%dT%H:%M:%SZ"), [*"LMH"] * 100
+    table["level"] = table["level"].map({"L": "low", "M": "medium", "H": "high"})
+    table["state"] = rng.choice(["Ohio", "Utah"], 300)
+    table.loc[0, "state"] = "Maine"
+    table["text"] = [f"the {one} came late {row}" for row, one in enumerate(table["level"])]
+    table.to_csv("t.csv", index=False)
+
+    def fit(*options):
+        run_json("fit", "t.csv", "-k", 3, "-o", "m", "--force", *options)
+        return Taxonomy.load(folder / "m").columns
+
+    columns = fit()
+    kinds = {column.label: column.kind for column in columns}
+    assert kinds == dict(
+        a="number",
+        level="ordered",
+        state="boolean",
+        **{f"at {part}": part for part in ("weekday", "hour")},
+    ) | {"state": "category"}
+    notes = " ".join(note.for_shell for note in columns.notes)
+    for option in ("--exclude at", "--categories level", "--categories state", "--text text"):
+        assert f"[{option}]" in notes, option
+    assert "order_no" not in columns.feature_names
+    assert "order_no" in fit("--numbers", "order_no").feature_names
+    assert "level = low" in fit("--categories", "level").feature_names
+    assert "state = Maine" in fit("--categories", "state").feature_names
+    assert 'has "low" in text' in fit("--text", "text").feature_names
+
+
 def test_a_sheet(use, refuse):
     names = use("d.xlsx", "--exclude", "review,score", sheet=("--sheet", "data"))
     assert names == ("age", "spend", "visits", "items")
-    refuse("1 row", "report", "m", "d.xlsx", "-o", "other.html")
+    refuse("'other'", "report", "m", "d.xlsx", "-o", "other.html", "--sheet", "other")
 
 
 @pytest.mark.parametrize("layer", ["scaled", "raw"])
 def test_a_layer(run_json, use, layer):
     assert use("c.h5ad", "--layer", layer) == ("g0", "g1", "g2", "g3")
-    assert agree(run_json("predict", "m", "c.h5ad")["labels"])
+    assert are_kinds(run_json("predict", "m", "c.h5ad")["labels"])
 
 
 def test_standard_input(run, files):
     data = (files / "d.csv").read_bytes()
     options = ("--missing", "-999", "--text", "review", "--exclude", "items")
     assert run("fit", "-", "-k", 4, "-o", "m", *options, stdin=data).exit_code == 0
-    for command in (
-        ("predict", "m", "-"),
-        ("explain", "m", "-"),
-        ("report", "m", "-", "-o", "r.html"),
-        ("assess", "m", "-", "--refits", 1),
-    ):
-        result = run(*command, stdin=data)
+    for command, *others in USES:
+        result = run(command, "m", "-", *others, stdin=data)
         assert result.exit_code == 0, result.output
-
-
-def test_lines_that_are_too_short_are_noted(run_json, files):
-    text = "a,b,c\n1,2,3\n2,3\n5,1,1\n4\n7,8,9\n"
-    (files / "short.csv").write_text(text, encoding="utf-8")
-    notes = run_json("fit", "short.csv", "-k", 2, "-o", "m")["notes"]
-    assert "2 lines have too few cells, first line 3" in notes[0]
-
-
-def test_a_seed_is_named(refuse, files):
-    for seed in (-1, 2**32):
-        refuse("--seed", "fit", "d.csv", "-o", "x", "--seed", seed)

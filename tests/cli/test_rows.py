@@ -72,9 +72,7 @@ def test_json_and_standard_input(run_json, folder, labels):
     assert run_json("predict", "model.taxarbor", "-", stdin=data)["labels"] == labels
 
 
-def test_a_model_without_names_takes_a_table_of_numbers(
-    run_json, refuse, folder, labels, table
-):
+def test_a_model_without_names_takes_numbers(run_json, refuse, folder, labels, table):
     np.save(folder / "x.npy", table)
     run_json("fit", "x.npy", "-k", 6, "-o", "m")
     table.to_csv(folder / "new.csv", index=False)

@@ -19,10 +19,8 @@ GRID = np.argwhere(np.ones((40, 40))).astype(float, order="C")
 
 def find(X, n_leaves=None, *, run=None, branching=2, min_size=1, **limits):
     stop, splitter = StoppingRule(n_leaves, **limits), GapSplitter(min_size=min_size)
-    coordinates = find_coordinates(X, 0)
-    return find_clusters(
-        coordinates, splitter, branching=branching, stop=stop, run=run or Run()
-    )
+    limits = {"branching": branching, "stop": stop, "run": run or Run()}
+    return find_clusters(find_coordinates(X, 0), splitter, **limits)
 
 
 def sizes(clusters):

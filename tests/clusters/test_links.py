@@ -5,6 +5,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from taxarbor.clusters.leaves import POWER, link_leaves, merge_small, ward_links
 from taxarbor.grow import StoppingRule
+from tests.split.conftest import same_partition
 
 
 def parts(links, n_points, n_parts):
@@ -15,11 +16,6 @@ def parts(links, n_points, n_parts):
         members.append(members[a] | members[b])
         part[list(members[-1])] = len(members)
     return part
-
-
-def is_same(one, other):
-    pairs = len(set(zip(one.tolist(), other.tolist(), strict=True)))
-    return pairs == len(set(one.tolist())) == len(set(other.tolist()))
 
 
 def test_links_are_those_of_scipy():
@@ -35,7 +31,7 @@ def test_links_are_those_of_scipy():
         np.testing.assert_allclose(costs, expected, rtol=1e-6)
         for n_parts in range(1, n + 1):
             found = np.repeat(parts(links, n, n_parts), counts)
-            assert is_same(found, fcluster(theirs, n_parts, "maxclust"))
+            assert same_partition(found, fcluster(theirs, n_parts, "maxclust"))
 
 
 def test_links_are_in_order_and_ties_do_no_harm():
@@ -64,7 +60,7 @@ def test_leaves_are_the_given_ones_or_their_unions():
         for n_leaves in range(1, 10):
             fewer, place = link_leaves(means, counts, StoppingRule(n_leaves))
             assert fewer.n_leaves == n_leaves
-            assert is_same(place, parts(links, 9, n_leaves))
+            assert same_partition(place, parts(links, 9, n_leaves))
             sizes = np.bincount(place, weights=counts)
             assert [fewer.size(leaf) for leaf in fewer.leaves] == sizes.tolist()
 

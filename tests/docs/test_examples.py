@@ -20,9 +20,7 @@ from taxarbor.cli._app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-WRITTEN_BY_PROGRAMS = {
-    *("calibration.md", "defaults.md", "results.md", "rules.md", "scale.md", "speed.md"),
-}
+WRITTEN_BY_PROGRAMS = {"calibration", "defaults", "results", "rules", "scale", "speed"}
 BUILT = {"_build", "auto_examples", "results"}
 SKIPPED = {"cd", "git", "make", "pip"}
 """Commands of shell blocks that set up an environment, which the tests have."""
@@ -30,13 +28,14 @@ RUN = {"cat", "gzip", "head", "python", "sort", "taxarbor", "zcat"}
 """Commands that are run, alone or joined by pipes."""
 
 FENCE = re.compile(r"^```(python|sh|text)\n(.*?)^```$", re.M | re.S)
+ANY_FENCE = re.compile(r"^\s*```+\s*\{?(?:code-block\}\s*)?(?:python|sh|text)\b", re.M)
 
 PAGES = [
     ROOT / "README.md",
     *(
         path
         for path in sorted(DOCS.rglob("*.md"))
-        if path.name not in WRITTEN_BY_PROGRAMS
+        if path.stem not in WRITTEN_BY_PROGRAMS
         and not BUILT & set(path.relative_to(DOCS).parts)
     ),
 ]
@@ -79,14 +78,9 @@ def run_command(line: str, folder: Path) -> None:
         return
     own = Path(sys.executable).parent
     path = os.pathsep.join([str(own), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", line],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    options = {"cwd": folder, "env": {**os.environ, "PATH": path, "NO_COLOR": "1"}}
+    bash = ["bash", "-o", "pipefail", "-c", line]
+    done = subprocess.run(bash, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
 
@@ -150,10 +144,7 @@ def test_there_are_pages_and_examples():
     assert len(EXAMPLES) >= 5
     for page in PAGES:
         text = page.read_text("utf-8")
-        n_fences = len(
-            re.findall(r"^\s*```+\s*\{?(?:code-block\}\s*)?(?:python|sh|text)\b", text, re.M)
-        )
-        assert n_fences == len(blocks_of(text)), page
+        assert len(ANY_FENCE.findall(text)) == len(blocks_of(text)), page
 
 
 def test_commands():

@@ -48,54 +48,41 @@ def planted_rows(data):
     return data["planted"]
 
 
-@pytest.fixture(scope="session")
-def as_kind():
+def as_kind(X, kind):
     """Return data as another kind: "float32 csr", "float64 dense", ..."""
-
-    def convert(X, kind):
-        dtype, layout = kind.split()
-        array = X.astype(dtype)
-        return sparse.csr_array(array) if layout == "csr" else array
-
-    return convert
+    dtype, layout = kind.split()
+    return sparse.csr_array(X.astype(dtype)) if layout == "csr" else X.astype(dtype)
 
 
-@pytest.fixture(scope="session")
-def bounds():
-    """Least and greatest size of a child, computed independently of the library."""
-
-    def compute(n, K, balance):
-        low, high = balance
-        least = math.ceil(low * n / K - 1e-6)
-        most = math.floor(high * n / K + 1e-6)
-        least, most = max(least, 1), min(most, n - (K - 1))
-        return min(least, n // K), max(most, math.ceil(n / K))
-
-    return compute
+def bounds(n, K, balance):
+    """Return the least and greatest size of a child, computed independently of the library."""
+    low, high = balance
+    least, most = math.ceil(low * n / K - 1e-6), math.floor(high * n / K + 1e-6)
+    least, most = max(least, 1), min(most, n - (K - 1))
+    return min(least, n // K), max(most, math.ceil(n / K))
 
 
-@pytest.fixture(scope="session")
-def inner():
-    """The nodes of a tree that were split."""
+def assert_balanced(tree, K, balance):
+    """Assert that the children of all nodes have sizes as balance requires."""
+    sizes = tree.node_weights
+    for node in inner(tree):
+        least, most = bounds(sizes[node], K, balance)
+        children = sizes[list(tree.children(node))]
+        assert least <= children.min() <= children.max() <= most
 
-    def find(tree):
-        return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
 
-    return find
+def inner(tree):
+    """Return the nodes of a tree that were split."""
+    return [node for node in range(tree.n_nodes) if not tree.is_leaf(node)]
 
 
-@pytest.fixture(scope="session")
-def structure():
-    """All of a tree that does not depend on the last bits: its rows, and features of rules."""
-
-    def extract(taxonomy):
-        document = json.loads(to_json(taxonomy))
-        del document["columns"]["fills"]
-        for node in document["nodes"]:
-            for name in ("score", "objective", "info", "mean"):
-                del node[name]
-            if node["rule"] is not None:
-                node["rule"] = node["rule"]["features"]
-        return document
-
-    return extract
+def structure(taxonomy):
+    """Return all that does not depend on the last bits: its rows, and features of rules."""
+    document = json.loads(to_json(taxonomy))
+    del document["columns"]["fills"]
+    for node in document["nodes"]:
+        for name in ("score", "objective", "info", "mean"):
+            del node[name]
+        if node["rule"] is not None:
+            node["rule"] = node["rule"]["features"]
+    return document

@@ -1,5 +1,7 @@
 """Layers of AnnData, in memory and in files, and raw counts."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,26 +67,17 @@ def test_predict_reads_what_fit_read(matrices, tmp_path, kind, cast, choice):
     assert explain(model, memory).names == explain(expected, cast(matrix)).names
 
 
-@pytest.mark.parametrize(
-    ("choice", "parameter"),
-    [
-        ({"layer": "counts"}, "layer"),
-        ({"layer": "logs", "use_raw": True}, "layer"),
-    ],
-)
-def test_layers_that_are_not_there(matrices, tmp_path, choice, parameter):
-    array = matrices[0]
-    for rows in (in_memory(matrices), in_a_file(matrices, tmp_path), array):
+def test_layers_that_are_not_there(matrices, tmp_path):
+    memory, file, array = in_memory(matrices), in_a_file(matrices, tmp_path), matrices[0]
+    model = Taxarbor(2, random_state=0).fit(memory, layer="logs")
+    calls = [partial(model.predict, AnnData(array, NAMES))]
+    calls.append(partial(Taxarbor(2).fit, AnnData(array, NAMES), use_raw=True))
+    for choice in ({"layer": "counts"}, {"layer": "logs", "use_raw": True}):
+        calls += [partial(Taxarbor(2).fit, rows, **choice) for rows in (memory, file, array)]
+    for call in calls:
         with pytest.raises(InputError) as caught:
-            Taxarbor(2).fit(rows, **choice)
-        assert caught.value.parameter == parameter
-    with pytest.raises(InputError) as caught:
-        Taxarbor(2).fit(AnnData(array, NAMES), use_raw=True)
-    assert caught.value.parameter == "layer"
-    model = Taxarbor(2, random_state=0).fit(in_memory(matrices), layer="logs")
-    with pytest.raises(InputError) as caught:
-        model.predict(AnnData(array, NAMES))
-    assert caught.value.parameter == "layer"
+            call()
+        assert caught.value.parameter == "layer"
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "AnnData", "h5ad"])

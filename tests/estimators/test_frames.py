@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from taxarbor import HMMC, TableWarning, Taxarbor, load_animals
 from taxarbor._errors import InputError
 from taxarbor.exchange import to_json
+from tests.conftest import assert_same_rules
 
 NAMES = [f"f{j}" for j in range(20)]
 NULLABLE = ("Int64", "Float64", "boolean")
@@ -41,6 +42,7 @@ KINDS = {
     "narwhals of pandas": nw.from_native,
     "narwhals of polars": lambda frame: nw.from_native(pl.from_pandas(frame)),
     "narwhals of pyarrow": lambda frame: nw.from_native(pa.Table.from_pandas(frame)),
+    "narwhals of a lazy frame": lambda frame: nw.from_native(pl.from_pandas(frame).lazy()),
 }
 
 
@@ -63,17 +65,13 @@ def make_mixed(n=120):
     """Return numbers, booleans, text, categories and dates, with missing values."""
     rng = np.random.default_rng(0)
     group = rng.integers(0, 3, n)
-    frame = pd.DataFrame(
-        {
-            "x": group * 3.0 + rng.normal(size=n),
-            "count": rng.integers(0, 9, n),
-            "small": rng.normal(size=n).astype(np.float32),
-            "flag": rng.random(n) < 0.3,
-            "colour": np.array(["red", "blue", "grey"], dtype=object)[group],
-            "kind": pd.Categorical(rng.choice(["u", "v"], n)),
-            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D"),
-        }
-    )
+    frame = pd.DataFrame({
+        "x": group * 3.0 + rng.normal(size=n), "count": rng.integers(0, 9, n),
+        "small": rng.normal(size=n).astype(np.float32), "flag": rng.random(n) < 0.3,
+        "colour": np.array(["red", "blue", "grey"], dtype=object)[group],
+        "kind": pd.Categorical(rng.choice(["u", "v"], n)),
+        "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D"),
+    })  # fmt: skip
     frame.loc[:5, "colour"] = None
     frame.loc[3:9, "x"] = None
     return frame
@@ -103,12 +101,8 @@ def test_frames_of_numbers_are_arrays_with_names(X, fit, convert):
         np.testing.assert_array_equal(named.labels_, plain.labels_)
         np.testing.assert_array_equal(named.predict(convert(frame)), plain.predict(array))
         pd.testing.assert_frame_equal(frame, before)
-        for ours, theirs in zip(
-            named.taxonomy_.tree.rules, plain.taxonomy_.tree.rules, strict=True
-        ):
-            if ours is not None:
-                assert ours.dtype == dtype
-                np.testing.assert_array_equal(ours.weights, theirs.weights)
+        assert named.taxonomy_.dtype == dtype
+        assert_same_rules(named.taxonomy_.tree, plain.taxonomy_.tree)
 
 
 def test_encoder_none_takes_numbers_only(X, kind, convert):
@@ -142,10 +136,8 @@ def test_no_other_library_is_needed():
 
 
 def test_tables_that_are_refused(fit):
-    frame = pl.DataFrame({"a": [1.0, 2.0, 4.0]})
-    for bad in (frame.lazy(), nw.from_native(frame.lazy()), pa.chunked_array([[1.0, 2.0]])):
-        with pytest.raises((TypeError, ValueError)):
-            fit(bad)
+    with pytest.raises(InputError, match="two dimensions"):
+        fit(pa.chunked_array([[1.0, 2.0]]))
     twice = pa.table([pa.array([1.0, 2.0]), pa.array([2.0, 1.0])], names=["a", "a"])
     with pytest.raises(ValueError, match="'a'"):
         fit(twice)

@@ -1,6 +1,7 @@
 """New rows from any source: read once, matched by name, with one warning of what is new."""
 
 import warnings
+from unittest.mock import Mock
 
 import dask.dataframe as dd
 import numpy as np
@@ -9,11 +10,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import taxarbor.taxonomy.new_rows
 from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor._errors import InputError, TableWarning
 from taxarbor.explain import explain
 from taxarbor.report import report
+from taxarbor.sources import open_source
 from tests.sources.places import write_h5ad
 
 N = 300
@@ -129,30 +130,21 @@ def test_matrices_in_files(frame, kind, tmp_path):
         np.testing.assert_array_equal(model.taxonomy_.predict(rows), expected)
 
 
-@pytest.mark.parametrize("names", [["a"], "ab", ["a", "a"]])
+@pytest.mark.parametrize("names", [["a"], "ab", ["a", "a"], ["length", "width"]])
 @pytest.mark.parametrize("kind", MODELS)
-def test_names_that_do_not_fit(kind, names):
+def test_names_that_do_not_fit(frame, kind, names):
+    """A frame has its own."""
+    X = frame[["other", "size"]] if "length" in names else np.eye(5)[:, :2]
     with pytest.raises(InputError) as caught:
-        kind(2).fit(np.eye(5)[:, :2], feature_names=names)
-    assert caught.value.parameter == "feature_names"
-
-
-def test_names_of_a_frame_are_its_own(frame):
-    with pytest.raises(InputError) as caught:
-        Taxarbor(2).fit(frame[["size"]], feature_names=["length"])
+        kind(2).fit(X, feature_names=names)
     assert caught.value.parameter == "feature_names"
 
 
 def test_a_source_is_opened_once(frame, model, monkeypatch):
-    calls = []
-    opened = taxarbor.taxonomy.new_rows.open_source
-    monkeypatch.setattr(
-        taxarbor.taxonomy.new_rows,
-        "open_source",
-        lambda *args, **options: calls.append(1) or opened(*args, **options),
-    )
+    spy = Mock(wraps=open_source)
+    monkeypatch.setattr("taxarbor.taxonomy.new_rows.open_source", spy)
     model.predict(frame)
-    assert len(calls) == 1
+    spy.assert_called_once()
 
 
 # Columns

@@ -38,9 +38,7 @@ def test_noise_has_no_cluster(model, dtype):
         labels, n_noise = model.labels_, round(model.noise * len(X))
         assert (labels == -1).sum() == len(taxonomy.tree.noise) == n_noise
         assert taxonomy.tree.n_rows == len(X)
-        assert (
-            taxonomy.tree.n_rows - n_noise == len(taxonomy.tree.order) == taxonomy.tree.sizes[0]
-        )
+        assert len(X) - n_noise == len(taxonomy.tree.order) == taxonomy.tree.sizes[0]
         np.testing.assert_array_equal(np.flatnonzero(labels == -1), taxonomy.tree.noise)
         assert set(labels) - {-1} == set(range(taxonomy.tree.n_leaves))
         np.testing.assert_array_equal(model.predict(X), labels)
@@ -150,18 +148,14 @@ def test_noise_of_tables_wide_and_narrow():
     rng = np.random.default_rng(0)
     for n_values in (3, 30):
         group = rng.integers(0, 2, 400)
-        frame = pd.DataFrame(
-            {f"x{j}": 1e6 + 5e3 * group + rng.normal(0, 900, 400) for j in "ab"}
-        )
-        frame["c"] = [
-            f"v{(n_values // 2) * g + k}"
-            for g, k in zip(group, rng.integers(0, n_values // 2, 400), strict=True)
-        ]
+        center = 1e6 + 5e3 * group
+        frame = pd.DataFrame({name: center + rng.normal(0, 900, 400) for name in ("xa", "xb")})
+        codes = n_values // 2 * group + rng.integers(0, n_values // 2, 400)
+        frame["c"] = [f"v{code}" for code in codes]
         frame.loc[:7, "xa"] = 2e6 * rng.normal(size=8)
         frame.loc[10:30, "c"] = None
-        model = Taxarbor(2, noise=0.02, random_state=0).fit(
-            frame, sample_weight=rng.uniform(0.9, 1.1, 400)
-        )
+        weights = rng.uniform(0.9, 1.1, 400)
+        model = Taxarbor(2, noise=0.02, random_state=0).fit(frame, sample_weight=weights)
         noise = set(np.flatnonzero(model.labels_ == -1).tolist())
         assert len(noise & set(range(8))) >= 6
         assert len(noise) <= 8

@@ -12,7 +12,7 @@ import skops.io
 from scipy import sparse
 from sklearn.base import clone
 
-from taxarbor import HMMC, FileFormatError, Taxarbor, Taxonomy
+from taxarbor import HMMC, Taxarbor, Taxonomy
 from taxarbor.exchange import to_json
 
 MODELS = {
@@ -76,7 +76,7 @@ def test_skops_must_trust_the_model_and_its_taxonomy_only(X):
             skops.io.loads(data)
 
 
-def test_a_saved_taxonomy_predicts_alike_and_a_damaged_file_is_refused(fitted, tmp_path):
+def test_a_saved_taxonomy_predicts_alike(fitted, tmp_path):
     for model, rows in fitted:
         taxonomy, X, expected = model.taxonomy_, rows.to_numpy(), model.predict(rows)
         path = tmp_path / "tree"
@@ -86,8 +86,3 @@ def test_a_saved_taxonomy_predicts_alike_and_a_damaged_file_is_refused(fitted, t
         np.testing.assert_array_equal(again.predict(sparse.csr_array(X)), expected)
         np.testing.assert_array_equal(again.tree.labels, model.labels_)
         assert again.feature_names == tuple(rows.columns)
-        whole = path.read_bytes()
-        for share in (0.0, 0.01, 0.5, 0.99):
-            path.write_bytes(whole[: int(share * len(whole))])
-            with pytest.raises(FileFormatError):
-                Taxonomy.load(path)

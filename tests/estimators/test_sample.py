@@ -8,6 +8,7 @@ from scipy import sparse
 from taxarbor import HMMC, Taxarbor
 from taxarbor.estimators import _taxarbor
 from taxarbor.sources import draw_rows
+from tests.conftest import assert_same_rules
 
 N_ROWS = 3000
 pytestmark = [
@@ -115,11 +116,7 @@ def assert_same(model, other):
         np.testing.assert_array_equal(getattr(tree, name), getattr(others, name))
     np.testing.assert_allclose(tree.node_weights, others.node_weights, rtol=1e-8)
     assert tree.notes == others.notes
-    for rule, theirs in zip(tree.rules, others.rules, strict=True):
-        assert (rule is None) == (theirs is None)
-        if rule is not None:
-            for name in ("weights", "offsets", "center"):
-                np.testing.assert_array_equal(getattr(rule, name), getattr(theirs, name))
+    assert_same_rules(tree, others, ("weights", "offsets", "center"))
 
 
 @pytest.mark.parametrize("settings", [SETTINGS[0], SETTINGS[1], SETTINGS[2]], ids=str)

@@ -152,9 +152,8 @@ def test_agglomerative_clustering():
     graph = kneighbors_graph(X + far, 12)
     for linkage in ("ward", "complete", "average", "single"):
         for options, data in (({}, X), ({"connectivity": graph}, X + far)):
-            model = cluster.AgglomerativeClustering(
-                linkage=linkage, compute_full_tree=True, **options
-            )
+            settings = {"linkage": linkage, "compute_full_tree": True, **options}
+            model = cluster.AgglomerativeClustering(**settings)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 merges = model.fit(data).children_

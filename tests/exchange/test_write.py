@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy.cluster import hierarchy as sch
 from sklearn.metrics import adjusted_rand_score
 
@@ -16,6 +15,7 @@ from taxarbor import Taxarbor, Taxonomy, exchange
 from taxarbor.exchange import from_linkage, to_dot, to_frame, to_json, to_linkage, to_newick
 from taxarbor.tables.columns import Columns
 from taxarbor.tree import LinearRule, TreeBuilder
+from tests.taxonomy.conftest import taxonomies
 
 HOSTILE = [
     *("it's", 'say "hi"', "two\nlines\r\n", "<img src=x onerror=alert(1)>", "naïve ☃ 木"),
@@ -100,9 +100,8 @@ def strict(text):
     return json.loads(text, parse_constant=refuse)
 
 
-@given(data=st.data())
-def test_any_taxonomy_is_strict_json(taxonomies, data):
-    taxonomy = data.draw(taxonomies)
+@given(taxonomy=taxonomies())
+def test_any_taxonomy_is_strict_json(taxonomy):
     tree, document = taxonomy.tree, strict(to_json(taxonomy))
     assert document["order"] == tree.order.tolist()
     for node, values in enumerate(document["nodes"]):
@@ -153,9 +152,8 @@ def test_json_of_odd_trees(hostile, chain):
 # Linkages
 
 
-@given(data=st.data())
-def test_linkages_cut_as_the_tree_does(taxonomies, data):
-    taxonomy = data.draw(taxonomies)
+@given(taxonomy=taxonomies())
+def test_linkages_cut_as_the_tree_does(taxonomy):
     tree = taxonomy.tree
     if tree.n_leaves == 1:
         with pytest.raises(ValueError, match="two leaves"):
@@ -214,9 +212,8 @@ def test_newick(known, hostile):
     assert len(names) == len(HOSTILE)
 
 
-@given(data=st.data())
-def test_newick_gives_each_leaf_its_depth(taxonomies, data):
-    taxonomy = data.draw(taxonomies)
+@given(taxonomy=taxonomies())
+def test_newick_gives_each_leaf_its_depth(taxonomy):
     leaves = enumerate(taxonomy.tree.leaves)
     expected = [(f"c{label}", taxonomy.tree.depth[leaf]) for label, leaf in leaves]
     assert parse_newick(to_newick(taxonomy)) == expected

@@ -14,6 +14,7 @@ from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
 from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import LinearRule
+from tests.tree.conftest import frontier
 
 ANIMALS = load_animals()
 SHARES = ANIMALS.X / ANIMALS.X.max(axis=0)
@@ -44,19 +45,9 @@ def shuffle_rows():
 
 def choose_among(taxonomy, ruled):
     """Return the tree with nearest-mean rules at some nodes, and at no others."""
-    tree = taxonomy.tree
-
-    def frontier(node):
-        below = []
-        for child in tree.children(node):
-            is_end = child in ruled or tree.is_leaf(child)
-            below += [child] if is_end else frontier(child)
-        return below
-
-    rules = [
-        LinearRule.nearest(taxonomy.means[frontier(node)]) if node in ruled else None
-        for node in range(tree.n_nodes)
-    ]
+    tree, rules = taxonomy.tree, [None] * taxonomy.tree.n_nodes
+    for node in ruled:
+        rules[node] = LinearRule.nearest(taxonomy.means[frontier(tree, node, ruled)])
     return replace(taxonomy, tree=replace(tree, rules=tuple(rules)))
 
 
@@ -114,16 +105,11 @@ def cases(four_clusters, three_nodes):
     return cases
 
 
-@pytest.fixture(scope="session")
-def steps_of():
-    """The rules on the path to a leaf: their nodes, and where they lead to on this path."""
-
-    def find(tree, leaf):
-        path = tree.path(leaf)
-        ruled = [node for node in path if tree.rules[node] is not None]
-        return [(node, *set(path).intersection(tree.frontier(node))) for node in ruled]
-
-    return find
+def steps_of(tree, leaf):
+    """Return the rules on the path to a leaf: their nodes, and where they lead to on it."""
+    path = tree.path(leaf)
+    ruled = [node for node in path if tree.rules[node] is not None]
+    return [(node, *set(path).intersection(tree.frontier(node))) for node in ruled]
 
 
 @pytest.fixture(scope="session")
@@ -149,11 +135,6 @@ def steps_of_row(why, row):
     return why.rows(row).to_dict("records")
 
 
-@pytest.fixture(scope="session")
-def check_json():
+def check_json(values):
     """Check that values survive JSON: no NaN, no infinity, nothing but plain types."""
-
-    def check(values):
-        assert json.loads(json.dumps(values, allow_nan=False)) == values
-
-    return check
+    assert json.loads(json.dumps(values, allow_nan=False)) == values

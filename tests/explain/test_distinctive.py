@@ -9,7 +9,7 @@ from scipy import sparse
 from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
-from tests.explain.conftest import describe
+from tests.explain.conftest import check_json, describe
 
 
 def distances(X, rows):
@@ -137,7 +137,7 @@ def test_wide_sparse_rows_are_not_made_dense():
     assert peak < 1000 * 20_000  # an eighth of the dense rows
 
 
-def test_one_cluster_per_row(check_json):
+def test_one_cluster_per_row():
     why = explain(from_labels(range(4)), np.eye(4))
     check_json(describe(why))
     for leaf in why.taxonomy.tree.leaves:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from taxarbor import TableEncoder, Taxarbor, make_planted_tree
 from taxarbor.exchange import from_labels
 from taxarbor.explain import Explanation, explain
-from tests.explain.conftest import describe, steps_of_row
+from tests.explain.conftest import check_json, describe, steps_of_row
 from tests.taxonomy.conftest import drop_rows
 from tests.tree.conftest import bits
 
@@ -42,13 +42,8 @@ def test_a_model_its_taxonomy_and_one_without_means_are_the_same(model, X):
 def test_arrays_of_every_kind(model, X):
     labels = from_labels(np.arange(len(X)) % 5)
     for convert in (
-        np.asfortranarray,
-        np.ndarray.tolist,
-        pd.DataFrame,  # whose columns have no names
-        sparse.csr_array,
-        sparse.csr_matrix,
-        sparse.csc_array,
-        sparse.coo_array,
+        *(np.asfortranarray, np.ndarray.tolist, pd.DataFrame, sparse.csr_array),
+        *(sparse.csr_matrix, sparse.csc_array, sparse.coo_array),
     ):
         for given in (model.taxonomy_, labels):
             one, other = explain(given, X), explain(given, convert(X))
@@ -161,7 +156,7 @@ def test_columns_that_do_not_vary_are_no_reason(X):
             assert not columns & {85, 86, 87}
 
 
-def test_rows_that_are_equal(X, check_json):
+def test_rows_that_are_equal(X):
     why = explain(from_labels([0, 1, 0, 1, 2]), np.ones((5, 3)))
     check_json(describe(why))
     assert why.names == ("all rows", "node 1", "node 2", "node 3")
@@ -176,7 +171,7 @@ def test_rows_that_are_equal(X, check_json):
         assert [step["why"] for step in one] == [step["why"] for step in other]
 
 
-def test_one_row_and_one_column(check_json):
+def test_one_row_and_one_column():
     why = explain(from_labels(["a"]), [[2.0]])
     check_json(describe(why))
     assert steps_of_row(why, 0) == []
@@ -188,7 +183,7 @@ def test_one_row_and_one_column(check_json):
     assert two.margins.values[0].tolist() == [1.0, 1.0]
 
 
-def test_hostile_names_are_kept_and_shown_on_one_line(X, model, check_json):
+def test_hostile_names_are_kept_and_shown_on_one_line(X, model):
     hostile = [f"<b>{j}</b>\n\x00\u202e" for j in range(85)]
     why = explain(model.taxonomy_.rename_features(hostile), X, row_names=["\n"] * 206)
     check_json(describe(why))

@@ -12,7 +12,7 @@ from scipy import sparse
 from taxarbor import Taxarbor
 from taxarbor.exchange import from_labels, from_linkage
 from taxarbor.explain import explain
-from tests.explain.conftest import describe, steps_of_row
+from tests.explain.conftest import check_json, describe, steps_of, steps_of_row
 
 NODES = ["node", "name", "parent", "depth", "n_rows", "cluster", "decided_by", "n_features"]
 NODES += ["note", "missing", "features", "distinctive_features"]
@@ -21,25 +21,20 @@ STEPS = ["row", "row_name", "step", "node", "node_name", "child", "child_name", 
 STEPS += ["margin_percentile", "why"]
 
 
-@pytest.fixture(scope="module")
-def margins_on_path(steps_of):
-    """The margins of a row at all rules above a node, or at it."""
-
-    def find(why, row, node):
-        tree = why.taxonomy.tree
-        leaf = tree.leaves[tree.labels[row]]
-        place = tree.rows(0).tolist().index(row)
-        deciders = {tree.decided_by(above) for above in tree.path(node)[:-1]}
-        ruled = [above for above, _ in steps_of(tree, leaf) if above in deciders]
-        return [why.margins.values[above][place - tree.start[above]] for above in ruled]
-
-    return find
+def margins_on_path(why, row, node):
+    """Return the margins of a row at all rules above a node, or at it."""
+    tree = why.taxonomy.tree
+    leaf = tree.leaves[tree.labels[row]]
+    place = tree.rows(0).tolist().index(row)
+    deciders = {tree.decided_by(above) for above in tree.path(node)[:-1]}
+    ruled = [above for above, _ in steps_of(tree, leaf) if above in deciders]
+    return [why.margins.values[above][place - tree.start[above]] for above in ruled]
 
 
 # Nodes
 
 
-def test_nodes_as_plain_values(cases, check_json):
+def test_nodes_as_plain_values(cases):
     for case in cases.values():
         why, tree = case.why, case.tree
         nodes = describe(why)
@@ -81,7 +76,7 @@ def test_deciding_features(cases):
             assert why.node(node, n_top=2)["features"] == positive[:2]
 
 
-def test_examples_are_the_deepest_and_the_nearest_to_the_border(cases, margins_on_path):
+def test_examples_are_the_deepest_and_the_nearest_to_the_border(cases):
     for case in cases.values():
         why, tree = case.why, case.tree
         for node in range(tree.n_nodes):
@@ -127,11 +122,10 @@ def test_margins_within_an_ancestor(cases):
             path = tree.path(node)
             for above in path[:-1]:
                 decider = tree.decided_by(above)
-                start, stop = (
-                    np.array([tree.start[node], tree.stop[node]]) - tree.start[decider]
-                )
+                first = tree.start[decider]
+                own = slice(tree.start[node] - first, tree.stop[node] - first)
                 found = why.margins_within(above, node)
-                np.testing.assert_array_equal(found, why.margins.values[decider][start:stop])
+                np.testing.assert_array_equal(found, why.margins.values[decider][own])
             for other in set(some) - set(path[:-1]):
                 with pytest.raises(ValueError, match="not an ancestor"):
                     why.margins_within(other, node)
@@ -139,17 +133,13 @@ def test_margins_within_an_ancestor(cases):
             for pair in ((node, 0), (0, node)):
                 with pytest.raises(IndexError):
                     why.margins_within(*pair)
-            for ask in (
-                why.node,
-                why.examples,
-                why.deciding_features,
-                why.distinctive_features,
-            ):
+            features = why.deciding_features, why.distinctive_features
+            for ask in (why.node, why.examples, *features):
                 with pytest.raises(IndexError):
                     ask(node)
 
 
-def test_classes_are_counted(model, X, animals, check_json):
+def test_classes_are_counted(model, X, animals):
     kinds = [name[0] for name in animals.names]
     why = explain(model, X, classes=kinds)
     sizes = [kinds.count(name) for name in why.classes.names]
@@ -176,7 +166,7 @@ def test_classes_are_counted(model, X, animals, check_json):
 # Rows
 
 
-def test_the_frame_of_rows(cases, margins_on_path):
+def test_the_frame_of_rows(cases):
     for case in cases.values():
         why, tree = case.why, case.tree
         frame = why.rows()
@@ -273,7 +263,7 @@ def test_training_rows_are_placed_where_they_are(cases):
         pd.testing.assert_frame_equal(*frames)
 
 
-def test_new_rows_go_where_they_are_predicted(cases, steps_of):
+def test_new_rows_go_where_they_are_predicted(cases):
     for case in cases.values():
         rng = np.random.default_rng(0)
         shift = rng.normal(size=case.dense.shape[1]) / 4
@@ -350,7 +340,7 @@ def test_it_is_frozen_and_asking_changes_nothing(named, X):
     assert (X.tobytes(), str(taxonomy)) == (before, text)
 
 
-def test_deep_trees_take_no_time_by_the_cube_of_their_depth(check_json):
+def test_deep_trees_take_no_time_by_the_cube_of_their_depth():
     n_rows = 2000
     merges = [[n_rows + i - 1 if i else 0, i + 1, i, i + 2] for i in range(n_rows - 1)]
     tree = from_linkage(merges).tree

@@ -7,7 +7,7 @@ from scipy import sparse
 from taxarbor import HMMC, TableEncoder, Taxarbor
 from taxarbor.exchange import from_labels
 from taxarbor.explain import explain
-from tests.explain.conftest import steps_of_row
+from tests.explain.conftest import steps_of, steps_of_row
 
 N_NAMED = 3
 """Features that a step names, at most."""
@@ -38,7 +38,7 @@ def least_margins(why):
     return least
 
 
-def test_margins_are_between_the_best_scores(cases, steps_of):
+def test_margins_are_between_the_best_scores(cases):
     for case in cases.values():
         why, tree = case.why, case.tree
         expected = {node: [] for node in range(tree.n_nodes)}
@@ -54,9 +54,8 @@ def test_margins_are_between_the_best_scores(cases, steps_of):
             np.testing.assert_allclose(found, expected[node], atol=case.tolerance)
             # The median margin is one, unless most are zero.
             median = np.median(np.abs(margins))
-            assert median == pytest.approx(1.0) or (
-                median == 0.0 and why.margins.units[node] == 1.0
-            )
+            assert median == pytest.approx(1.0 if median else 0.0)
+            assert median or why.margins.units[node] == 1.0
 
 
 def test_trees_without_rules_have_margins_by_the_nearest_mean(cases):
@@ -68,12 +67,8 @@ def test_trees_without_rules_have_margins_by_the_nearest_mean(cases):
         for node, margins in enumerate(case.why.margins.values):
             for child in tree.children(node):
                 rows, others = tree.rows(child), set(tree.children(node)) - {child}
-                far = {
-                    c: np.square(case.dense[rows] - case.dense[tree.rows(c)].mean(axis=0)).sum(
-                        1
-                    )
-                    for c in tree.children(node)
-                }
+                means = {c: case.dense[tree.rows(c)].mean(axis=0) for c in tree.children(node)}
+                far = {c: ((case.dense[rows] - means[c]) ** 2).sum(axis=1) for c in means}
                 rest = np.min([far[c] for c in others], axis=0)
                 start = tree.start[child] - tree.start[node]
                 found = margins[start : start + len(rows)] * case.why.margins.units[node]
@@ -125,15 +120,14 @@ def test_blocks_of_rows_do_not_matter():
 
 def split_why(why, step):
     """Return the features that a step names, their values, and whether they are against it."""
-    names = why.taxonomy.feature_names
-    parts = [one.partition(" = ") for one in step["why"].split("; ") if one]
-    return [
-        (names.index(name), text.removesuffix(" (against)"), text.endswith(" (against)"))
-        for name, _, text in parts
-    ]
+    names, against, found = why.taxonomy.feature_names, " (against)", []
+    for part in filter(None, step["why"].split("; ")):
+        name, _, text = part.partition(" = ")
+        found.append((names.index(name), text.removesuffix(against), text.endswith(against)))
+    return found
 
 
-def test_steps_are_the_rules_on_the_path(cases, steps_of):
+def test_steps_are_the_rules_on_the_path(cases):
     for case in cases.values():
         why, tree = case.why, case.tree
         for row in range(0, tree.n_rows, 7):
@@ -160,10 +154,7 @@ def test_contributions_are_parts_of_the_difference_of_scores(cases):
                 outside = np.where(is_inside, -np.inf, scores).argmax()
                 rival = frontier[rule.targets[outside]]
                 middle = (means[step["child"]] + means[rival]) / 2
-                gaps, shift = (
-                    W[inside] - W[outside],
-                    rule.offsets[inside] - rule.offsets[outside],
-                )
+                gaps, shift = (part[inside] - part[outside] for part in (W, rule.offsets))
                 if len(W) == 2 and np.count_nonzero(gaps) == 1:  # it divides at its threshold
                     middle = rule.center - shift / np.where(gaps, gaps, 1.0)
                 parts = gaps * (x - middle)

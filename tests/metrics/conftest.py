@@ -1,7 +1,6 @@
 """Random trees, and the definitions of the measures taken literally, pair by pair."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from taxarbor.taxonomy import Taxonomy
 from taxarbor.tree import TreeBuilder
 
 
-def grow(seed, n_rows=14, n_leaves=5):
+def grow_randomly(seed, n_rows=14, n_leaves=5):
     """Split random leaves, in two to four, until there are so many."""
     rng = np.random.default_rng(seed)
     builder, leaves = TreeBuilder(n_rows), [0]
@@ -91,19 +90,8 @@ def lowest_common_ancestor(tree, one, other):
     return min(owners, key=lambda node: (tree.sizes[node], -tree.depth[node]))
 
 
-@pytest.fixture(scope="session")
-def trees():
-    """Functions that make trees."""
-    return SimpleNamespace(grow=grow, split_like=split_like, draw_truth=draw_truth)
-
-
-@pytest.fixture(scope="session")
-def literal():
-    """Definitions, taken literally."""
-    return SimpleNamespace(
-        similarities={"shortest_path": shortest_path, "path_sharing": path_sharing},
-        lowest_common_ancestor=lowest_common_ancestor,
-    )
+SIMILARITIES = {"shortest_path": shortest_path, "path_sharing": path_sharing}
+"""Definitions, taken literally."""
 
 
 @pytest.fixture(scope="session")

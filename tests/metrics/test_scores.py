@@ -17,6 +17,13 @@ from taxarbor.data import load_animals
 from taxarbor.exchange import from_labels
 from taxarbor.metrics import ClassTree, tree_scores
 from taxarbor.tree import TreeBuilder
+from tests.metrics.conftest import (
+    SIMILARITIES,
+    draw_truth,
+    grow_randomly,
+    lowest_common_ancestor,
+    split_like,
+)
 
 HERE = Path(__file__).resolve()
 FOLDER = Path(os.environ.get("TAXARBOR_DATA", HERE.parents[3] / "shared" / "data"))
@@ -37,9 +44,9 @@ def nested(node):
 # Agreement with a true tree
 
 
-def both_similarities(literal, kind, taxonomy, y, truth):
+def both_similarities(kind, taxonomy, y, truth):
     """Return the similarity of each pair of rows in the learned and in the true tree."""
-    similarity, true = literal.similarities[kind], ClassTree.read(truth)
+    similarity, true = SIMILARITIES[kind], ClassTree.read(truth)
     one, other = np.triu_indices(len(y), k=1)
     labels = taxonomy.tree.labels
     classes = np.array([true.names.index(name) for name in y])
@@ -47,19 +54,19 @@ def both_similarities(literal, kind, taxonomy, y, truth):
     return a, similarity(true)[classes[one], classes[other]]
 
 
-def test_scores_by_their_definition(trees, literal):
+def test_scores_by_their_definition():
     shapes = [(14, 1 + seed % 7, 6) for seed in range(10)] + [(700, 600, 550)]  # in blocks
     for seed, (n_rows, n_leaves, n_classes) in enumerate(shapes):
         names = [f"n{n}" for n in range(n_classes)]
-        taxonomy = trees.grow(seed, n_rows, n_leaves)
-        truth = trees.draw_truth(seed, names)
+        taxonomy = grow_randomly(seed, n_rows, n_leaves)
+        truth = draw_truth(seed, names)
         y = np.random.default_rng(seed).choice(names, n_rows)
         y[: min(n_rows, n_classes)] = names[:n_rows]
         scores = tree_scores(taxonomy, y, truth)
         assert list(scores) == OF_TREES + OF_CLASSES
         assert {type(value) for value in scores.values()} == {float}
         for kind in KINDS:
-            a, b = both_similarities(literal, kind, taxonomy, y, truth)
+            a, b = both_similarities(kind, taxonomy, y, truth)
             error = np.mean((a - b) ** 2)
             chance = np.mean(a**2) + np.mean(b**2) - 2 * np.mean(a) * np.mean(b)
             assert scores[kind] == pytest.approx(1 - error, abs=1e-13)
@@ -92,9 +99,9 @@ def test_similarities_by_hand():
     assert_alike(truth, ["n1", f"n{height - 1}"], 1 / height, 1 / (height + 1))
 
 
-def test_chance_is_the_mean_over_all_orders_of_rows(trees):
+def test_chance_is_the_mean_over_all_orders_of_rows():
     for seed in range(4):
-        taxonomy, truth = trees.grow(seed, n_rows=5, n_leaves=3), trees.draw_truth(seed, NAMES)
+        taxonomy, truth = grow_randomly(seed, n_rows=5, n_leaves=3), draw_truth(seed, NAMES)
         y = np.random.default_rng(seed).choice(NAMES, 5)
         scores = [tree_scores(taxonomy, one, truth) for one in itertools.permutations(y)]
         for kind in KINDS:
@@ -104,12 +111,12 @@ def test_chance_is_the_mean_over_all_orders_of_rows(trees):
             assert adjusted == pytest.approx(0.0, abs=1e-12)
 
 
-def test_the_true_tree_scores_one(trees):
+def test_the_true_tree_scores_one():
     best = ["dendrogram_purity", *KINDS, *(f"adjusted_{kind}" for kind in KINDS)]
     for seed in range(5):
-        truth = trees.draw_truth(seed, NAMES, chains=False)
+        truth = draw_truth(seed, NAMES, chains=False)
         y = np.random.default_rng(seed).permutation(NAMES * 4)
-        scores = tree_scores(trees.split_like(truth, y), y, truth)
+        scores = tree_scores(split_like(truth, y), y, truth)
         assert [scores[name] for name in best] == pytest.approx([1.0] * 5, abs=1e-14)
         assert max(scores.values()) <= 1.0
     # Flat trees give the Rand index.
@@ -119,13 +126,13 @@ def test_the_true_tree_scores_one(trees):
     assert [scores[kind] for kind in KINDS] == pytest.approx([scores["rand"]] * 2, abs=1e-14)
 
 
-def test_order_and_names_do_not_matter(trees):
+def test_order_and_names_do_not_matter():
     rng = np.random.default_rng(0)
-    taxonomy, truth, y = trees.grow(0), trees.draw_truth(0, NAMES), rng.choice(NAMES, 14)
+    taxonomy, truth, y = grow_randomly(0), draw_truth(0, NAMES), rng.choice(NAMES, 14)
     renamed = json.loads(json.dumps(truth).replace('"name": "', '"name": "the '))
     expected = tree_scores(taxonomy, y, truth)
     assert tree_scores(taxonomy, [f"the {name}" for name in y], renamed) == expected
-    numbers, of_numbers = rng.integers(0, 6, 14), trees.draw_truth(0, list("012345"))
+    numbers, of_numbers = rng.integers(0, 6, 14), draw_truth(0, list("012345"))
     as_text = tree_scores(taxonomy, numbers.astype(str), of_numbers)
     assert tree_scores(taxonomy, numbers, of_numbers) == as_text
     flat, order = from_labels(taxonomy.tree.labels), rng.permutation(14)
@@ -134,8 +141,8 @@ def test_order_and_names_do_not_matter(trees):
     assert tree_scores(shuffled, y[order], truth) == pytest.approx(expected)
 
 
-def test_unused_leaves_count_for_the_greatest_distance_only(trees):
-    taxonomy, y = trees.grow(0), ["a", "b"] * 7
+def test_unused_leaves_count_for_the_greatest_distance_only():
+    taxonomy, y = grow_randomly(0), ["a", "b"] * 7
     narrow, wide = nested((("a", "b"), "c")), nested((("a", "b"), ((("c",),),)))
     shared = [tree_scores(taxonomy, y, truth)["path_sharing"] for truth in (narrow, wide)]
     assert shared[0] == shared[1]
@@ -178,32 +185,32 @@ def test_kmeans_scores_as_measured_before():
 # Agreement with classes
 
 
-def purity_by_pairs(literal, taxonomy, y):
+def purity_by_pairs(taxonomy, y):
     shares = []
     for i, j in itertools.combinations(range(len(y)), 2):
         if y[i] == y[j]:
-            rows = taxonomy.tree.rows(literal.lowest_common_ancestor(taxonomy.tree, i, j))
+            rows = taxonomy.tree.rows(lowest_common_ancestor(taxonomy.tree, i, j))
             shares.append(sum(y[row] == y[i] for row in rows) / len(rows))
     return sum(shares) / len(shares)
 
 
-def test_purity_pair_by_pair(trees, literal):
+def test_purity_pair_by_pair():
     for seed in range(10):
-        taxonomy = trees.grow(seed, n_leaves=1 + seed)
+        taxonomy = grow_randomly(seed, n_leaves=1 + seed)
         y = np.random.default_rng(seed).choice(NAMES[:5], 14)
         purity = tree_scores(taxonomy, y)["dendrogram_purity"]
-        assert purity == pytest.approx(purity_by_pairs(literal, taxonomy, y), abs=1e-14)
+        assert purity == pytest.approx(purity_by_pairs(taxonomy, y), abs=1e-14)
     without_pairs = tree_scores(from_labels([0, 0, 1]), ["a", "b", "c"])
     assert math.isnan(without_pairs["dendrogram_purity"])
 
 
 @pytest.mark.parametrize("name", FLAT)
-def test_flat_scores_are_those_of_sklearn(trees, name):
+def test_flat_scores_are_those_of_sklearn(name):
     expected = getattr(sk, f"{name}_score")
     for seed in range(20):
         rng = np.random.default_rng(seed)
         n_rows = int(rng.integers(8, 200))
-        taxonomy = trees.grow(seed, n_rows, n_leaves=1 + seed % 7)
+        taxonomy = grow_randomly(seed, n_rows, n_leaves=1 + seed % 7)
         labels, is_random = taxonomy.tree.labels, rng.random(n_rows) < rng.random()
         y = np.where(is_random, rng.integers(0, 1 + seed % 5, n_rows), labels)
         assert tree_scores(taxonomy, y)[name] == pytest.approx(expected(y, labels), abs=1e-10)
@@ -247,8 +254,8 @@ def test_leaves_may_be_empty(known):
     assert scores["shortest_path"] == pytest.approx(1 - np.mean((similar - true) ** 2))
 
 
-def test_wrong_input_is_refused(trees):
-    taxonomy, truth, y = trees.grow(0), trees.draw_truth(0, NAMES), np.arange(14) % 3
+def test_wrong_input_is_refused():
+    taxonomy, truth, y = grow_randomly(0), draw_truth(0, NAMES), np.arange(14) % 3
     with pytest.raises(ValueError, match="each of the 14 rows"):
         tree_scores(taxonomy, NAMES, truth)
     with pytest.raises(ValueError, match=r"class_names\[y\]"):

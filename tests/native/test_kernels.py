@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from scipy import sparse
 from taxarbor import native
 from taxarbor.native import _kernels
 from taxarbor.rows import SplitProblem, as_rows
+from tests.native.fuzz import fuzz, unaligned
 
 FOLDER = Path(__file__).parent
 N, P = 12, 5
@@ -46,46 +48,33 @@ def changed(array, position, value):
     return array
 
 
-def unaligned(array):
-    raw = np.frombuffer(b"\0" + array.tobytes(), dtype="u1")[1:]
-    return raw.view(array.dtype).reshape(array.shape)
-
-
 NO_ROWS = (ints(), np.zeros(P))
 COSTS = np.zeros((10, 3))
+NO_MATRICES = (X.astype("i8"), X[0], X[:, ::2], X.T, unaligned(X), X[:0], X[:, :0].copy())
+BAD_STARTS = (0, 1), (-1, 10**9), (5, 10**9), (5, -1)
+BAD_LABELS = np.zeros(9, "i4"), np.full(10, 3, "i4")
 # What is wrong, and the callable that is given it.
 MAKING = [
-    ("X", lambda: native.Data.dense(X.astype("i8"), None, 1)),
-    ("X", lambda: native.Data.dense(X[0], None, 1)),
-    ("X", lambda: native.Data.dense(X[:, ::2], None, 1)),
-    ("X", lambda: native.Data.dense(X.T, None, 1)),
-    ("X", lambda: native.Data.dense(unaligned(X), None, 1)),
-    ("X", lambda: native.Data.dense(X[:0], None, 1)),
-    ("X", lambda: native.Data.dense(X[:, :0].copy(), None, 1)),
+    *(("X", partial(native.Data.dense, bad, None, 1)) for bad in NO_MATRICES),
     ("center", lambda: native.Data.dense(X, np.zeros(4), 1)),
     ("n_threads", lambda: native.Data.dense(X, None, 0)),
     ("columns", lambda: csr(values=S.data[:-1])),
     ("values", lambda: csr(values=S.data.astype("i8"))),
-    ("columns", lambda: csr(columns=changed(S.indices, 3, P))),
-    ("columns", lambda: csr(columns=changed(S.indices, 3, -1))),
+    *(("columns", partial(csr, columns=changed(S.indices, 3, bad))) for bad in (P, -1)),
     ("column . is stored twice", lambda: csr(columns=changed(S.indices, 1, S.indices[0]))),
-    ("starts", lambda: csr(starts=changed(S.indptr, 0, 1))),
-    ("starts", lambda: csr(starts=changed(S.indptr, -1, 10**9))),
-    ("starts", lambda: csr(starts=S.indptr[:-1])),
-    ("starts", lambda: csr(starts=changed(S.indptr, 5, 10**9))),
-    ("starts", lambda: csr(starts=changed(S.indptr, 5, -1))),
-    ("starts", lambda: csr(starts=[0])),
-    ("n_features", lambda: csr(n_features=0)),
-    ("n_features", lambda: csr(n_features=2**31)),
-    ("labels", lambda: native.hinge_multi(COSTS, np.zeros(9, "i4"))),
-    ("labels", lambda: native.hinge_multi(COSTS, np.full(10, 3, "i4"))),
-    ("S", lambda: native.hinge_costs(COSTS[0])),
-    ("S", lambda: native.hinge_costs(COSTS.astype("i4"))),
-    ("n_clusters", lambda: native.ward(X, 0)),
-    ("n_clusters", lambda: native.ward(X, N + 1)),
+    *(("starts", partial(csr, starts=changed(S.indptr, *change))) for change in BAD_STARTS),
+    *(("starts", partial(csr, starts=bad)) for bad in (S.indptr[:-1], [0])),
+    *(("n_features", partial(csr, n_features=bad)) for bad in (0, 2**31)),
+    *(("labels", partial(native.hinge_multi, COSTS, bad)) for bad in BAD_LABELS),
+    *(("S", partial(native.hinge_costs, bad)) for bad in (COSTS[0], COSTS.astype("i4"))),
+    *(("n_clusters", partial(native.ward, X, bad)) for bad in (0, N + 1)),
     ("X", lambda: native.ward(X.T, 2)),
 ]
 
+BAD_WEIGHTS = np.ones((2, P - 1)), np.ones((2, P), "f4"), np.ones((P, 2)).T
+BAD_RESIDUALS = np.ones((N - 1, 1)), np.ones((N, 1), "f4")
+BAD_FEATURES = (P,), (2, 1), (1, 1)
+BAD_CENTERS = np.ones((2, P + 1)), np.ones((0, P))
 ON_ROWS = [
     ("positions", lambda d: d.take(ints(0, -1))),
     ("positions", lambda d: d.take(ints(0)).take(ints(1))),
@@ -94,17 +83,11 @@ ON_ROWS = [
     ("positions", lambda d: d.take(ints(*range(9))[::2])),
     ("center", lambda d: d.take(ints(0), np.zeros(P + 1))),
     ("no rows", lambda d: native.spread(d.take(*NO_ROWS))),
-    ("W", lambda d: native.scores(d, np.ones((2, P - 1)))),
-    ("W", lambda d: native.scores(d, np.ones((2, P), "f4"))),
-    ("W", lambda d: native.scores(d, np.ones((P, 2)).T)),
-    ("R", lambda d: native.adjoint(d, np.ones((N - 1, 1)))),
-    ("R", lambda d: native.adjoint(d, np.ones((N, 1), "f4"))),
+    *(("W", lambda d, bad=bad: native.scores(d, bad)) for bad in BAD_WEIGHTS),
+    *(("R", lambda d, bad=bad: native.adjoint(d, bad)) for bad in BAD_RESIDUALS),
     ("positions", lambda d: native.gram(d, ints(N), ints(0))),
-    ("features", lambda d: native.gram(d, ints(0), ints(P))),
-    ("features", lambda d: native.gram(d, ints(0), ints(2, 1))),
-    ("features", lambda d: native.gram(d, ints(0), ints(1, 1))),
-    ("centers", lambda d: native.lloyd(d, np.ones((2, P + 1)), 1)),
-    ("centers", lambda d: native.lloyd(d, np.ones((0, P)), 1)),
+    *(("features", lambda d, j=j: native.gram(d, ints(0), ints(*j))) for j in BAD_FEATURES),
+    *(("centers", lambda d, bad=bad: native.lloyd(d, bad, 1)) for bad in BAD_CENTERS),
     ("n_steps", lambda d: native.lloyd(d, np.ones((2, P)), 0)),
     ("start", lambda d: native.principal(d, np.ones(P - 1), 1)),
     ("n_steps", lambda d: native.principal(d, np.ones(P), -1)),
@@ -157,12 +140,9 @@ def test_kernels_check_what_they_get_beside_the_rows(data):
 
 def test_what_is_no_array_is_a_type_error():
     for use in (
-        lambda: native.Data.dense([[1.0]], None, 1),
-        lambda: native.Data.dense(None, None, 1),
-        lambda: native.scores(X, X),
-        lambda: native.norms(None),
+        *(partial(native.Data.dense, bad, None, 1) for bad in ([[1.0]], None)),
+        *(lambda: native.scores(X, X), lambda: native.norms(None), native.Data),
         lambda: native.assign_flow(COSTS, 0, 2**64),
-        native.Data,
     ):
         with pytest.raises(TypeError):
             use()
@@ -183,9 +163,8 @@ def test_sound_extremes_are_accepted():
     np.testing.assert_allclose(native.norms(backwards), native.norms(CSR), rtol=1e-14)
     frozen = X.copy()
     frozen.flags.writeable = False
-    np.testing.assert_array_equal(
-        native.norms(native.Data.dense(frozen, None, 1)), native.norms(DENSE)
-    )
+    norms = native.norms(native.Data.dense(frozen, None, 1))
+    np.testing.assert_array_equal(norms, native.norms(DENSE))
 
 
 def test_rows_keep_their_matrix_alive_and_own_their_index_and_center():
@@ -233,22 +212,14 @@ def test_the_stub_is_that_of_the_bindings(tmp_path):
     patterns = FOLDER.parents[1] / "src/taxarbor/native/src/stub.txt"
     command = ["-m", "nanobind.stubgen", "-q", "-m", "_kernels", "-i", compiled, "-p", patterns]
     subprocess.run([sys.executable, *command, "-o", tmp_path / "new.pyi"], check=True)
-    assert _said(tmp_path / "new.pyi") == _said(package / "_kernels.pyi"), (
-        "a build with -DTAXARBOR_STUB=ON writes it anew"
-    )
-
-
-def _load_fuzz():
-    spec = importlib.util.spec_from_file_location("fuzz", FOLDER / "fuzz.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    # A build with -DTAXARBOR_STUB=ON writes it anew.
+    assert _said(tmp_path / "new.pyi") == _said(package / "_kernels.pyi")
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_spoilt_arguments_are_refused_or_do_no_harm():
     with np.errstate(all="ignore"):
-        assert _load_fuzz().fuzz(seed=0, n_calls=2000) > 1000
+        assert fuzz(seed=0, n_calls=2000) > 1000
 
 
 RECORD = """

@@ -50,9 +50,8 @@ def draw_rules(rng, n_rules, n_features, max_targets=6):
     for own in targets:
         used = rng.choice(n_features, rng.integers(1, min(n_features, 9) + 1), replace=False)
         weights = rng.normal(size=(len(used), len(own)))
-        rules.append(
-            (used, rng.normal(size=len(used)), weights, rng.normal(size=len(own)), own)
-        )
+        centers, offsets = rng.normal(size=len(used)), rng.normal(size=len(own))
+        rules.append((used, centers, weights, offsets, own))
     return rules, n_leaves
 
 

@@ -138,12 +138,8 @@ def test_precision_and_order_of_the_input_do_not_matter():
 def problems(draw):
     k = draw(st.integers(1, 5))
     n = draw(st.integers(k, 40))
-    values = st.one_of(
-        st.floats(allow_nan=False, allow_infinity=False),
-        st.sampled_from(
-            [0.0, -0.0, 5e-324, 1e-310, 1.0, 1e15, 1e300, -1e300, 1.7e308, -1.7e308]
-        ),
-    )
+    odd = [0.0, -0.0, 5e-324, 1e-310, 1.0, 1e15, 1e300, -1e300, 1.7e308, -1.7e308]
+    values = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(odd)
     costs = draw(arrays(np.float64, (n, k), elements=values))
     lower = draw(st.integers(0, n // k))
     upper = draw(st.integers(-(-n // k), n))
@@ -207,9 +203,8 @@ def test_what_cannot_be_met_is_refused():
     for huge in (2**62, 2**70):  # K times as much would not fit
         assert assign_balanced(costs, 0, huge).tolist() == [0] * 10
         assert assign_two(f, 0, huge).tolist() == [0] * 10
-    for bad, dtype, position in itertools.product(
-        (np.nan, np.inf, -np.inf), (np.float32, np.float64), (0, 13, 19)
-    ):
+    kinds = (np.nan, np.inf, -np.inf), (np.float32, np.float64), (0, 13, 19)
+    for bad, dtype, position in itertools.product(*kinds):
         costs = np.zeros(20, dtype=dtype)
         costs[position] = bad
         with pytest.raises(ValueError, match="finite"):
@@ -229,13 +224,9 @@ def test_known_bounds():
     ]:
         assert size_bounds(n, k, low, high) == expected
     for n, k, low, high, name in [
-        (2, 3, 0.9, 1.1, "k"),
-        (2, 0, 0.9, 1.1, "k"),
-        (9, 3, 1.1, 1.2, "low"),
-        (9, 3, -0.1, 1.2, "low"),
-        (9, 3, math.nan, 1.2, "low"),
-        (9, 3, 0.9, 0.99, "high"),
-        (9, 3, 0.9, math.nan, "high"),
+        *((2, 3, 0.9, 1.1, "k"), (2, 0, 0.9, 1.1, "k"), (9, 3, 1.1, 1.2, "low")),
+        *((9, 3, -0.1, 1.2, "low"), (9, 3, math.nan, 1.2, "low")),
+        *((9, 3, 0.9, 0.99, "high"), (9, 3, 0.9, math.nan, "high")),
     ]:
         with pytest.raises(ValueError, match=name):
             size_bounds(n, k, low, high)

@@ -8,6 +8,7 @@ import pytest
 from taxarbor._types import Status
 from taxarbor.optim import SparseGroupPenalty, first_point, minimise
 from taxarbor.rows import SplitProblem, as_rows
+from tests.optim.conftest import paper_loss, penalty_of, problem
 
 CHILDREN = (2, 3, 5)
 KINDS = ("sparse group", "group", "weighted l1", "l1", "ridge")
@@ -19,28 +20,23 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture
-def fista(paper_loss):
+def fista(given, penalty, n_iter=3000):
     """Minimise by accelerated proximal gradient, restarted when the objective rises."""
-
-    def run(given, penalty, n_iter=3000):
-        step = 1.0 / (2.0 * np.linalg.norm(given.Z, 2) ** 2 / len(given.Z))
-        W = V = np.zeros((given.K, given.Z.shape[1]))
-        momentum, best = 1.0, np.inf
-        for _ in range(n_iter):
-            moved = penalty.prox(V - step * paper_loss(given.Z, V, given.labels)[1], step)
-            objective = paper_loss(given.Z, moved, given.labels)[0] + penalty.value(moved)
-            if objective > best:
-                if momentum == 1.0:
-                    break
-                V, momentum = W, 1.0
-                continue
-            grown = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-            V = moved + (momentum - 1.0) / grown * (moved - W)
-            W, momentum, best = moved, grown, objective
-        return best
-
-    return run
+    step = 1.0 / (2.0 * np.linalg.norm(given.Z, 2) ** 2 / len(given.Z))
+    W = V = np.zeros((given.K, given.Z.shape[1]))
+    momentum, best = 1.0, np.inf
+    for _ in range(n_iter):
+        moved = penalty.prox(V - step * paper_loss(given.Z, V, given.labels)[1], step)
+        objective = paper_loss(given.Z, moved, given.labels)[0] + penalty.value(moved)
+        if objective > best:
+            if momentum == 1.0:
+                break
+            V, momentum = W, 1.0
+            continue
+        grown = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        V = moved + (momentum - 1.0) / grown * (moved - W)
+        W, momentum, best = moved, grown, objective
+    return best
 
 
 def solve(given, penalty, point=None, **limits):
@@ -70,7 +66,7 @@ def objective(point, penalty):
     return point.value + penalty.value(point.W)
 
 
-def test_value_and_gradient_are_the_papers(problem, paper_loss):
+def test_value_and_gradient_are_the_papers():
     for K in CHILDREN:
         W = 0.4 * np.random.default_rng(0).normal(size=(K, 7))
         for seed in (0, 1):  # dense and sparse
@@ -84,16 +80,14 @@ def test_value_and_gradient_are_the_papers(problem, paper_loss):
                 assert again.value == point.value
 
 
-def test_agrees_with_a_slow_method(problem, penalty_of, paper_loss, fista, kind):
+def test_agrees_with_a_slow_method(kind):
     penalty = penalty_of(kind, 7, STRENGTH)
     for K in CHILDREN:
         given = problem(K)
         least = fista(given, penalty)
         first = first_point(given.loss, penalty, given.labels)
         compiled = [{"max_working": 3}, {"max_working": 2048}, {"start": first.W}]
-        ends = [
-            newton(given.loss.rows, given.labels, penalty, **options) for options in compiled
-        ]
+        ends = [newton(given.loss.rows, given.labels, penalty, **one) for one in compiled]
         for start in (None, first):
             solution = solve(given, penalty, start)
             assert solution.status in (Status.CONVERGED, Status.STALLED)
@@ -107,7 +101,7 @@ def test_agrees_with_a_slow_method(problem, penalty_of, paper_loss, fista, kind)
                 np.testing.assert_allclose(W[0], -W[1], atol=1e-6 * np.abs(W).max())
 
 
-def test_the_objective_never_rises(problem, penalty_of, kind):
+def test_the_objective_never_rises(kind):
     penalty = penalty_of(kind, 7, STRENGTH)
     for K in CHILDREN:
         for dtype in ("float32", "float64"):
@@ -125,7 +119,7 @@ def test_the_objective_never_rises(problem, penalty_of, kind):
             assert trace[-1] < trace[0]
 
 
-def test_what_a_status_means(problem, penalty_of, paper_loss, kind):
+def test_what_a_status_means(kind):
     penalty = penalty_of(kind, 7, STRENGTH)
     for K in CHILDREN:
         given = problem(K)
@@ -142,7 +136,7 @@ def test_what_a_status_means(problem, penalty_of, paper_loss, kind):
         assert again.point is solution.point
 
 
-def test_too_strong_a_penalty_leaves_zero(problem, penalty_of):
+def test_too_strong_a_penalty_leaves_zero():
     for kind in ("sparse group", "group", "l1"):
         penalty = penalty_of(kind, 7, 1e3)
         for K in CHILDREN:
@@ -153,7 +147,7 @@ def test_too_strong_a_penalty_leaves_zero(problem, penalty_of):
             assert not newton(given.loss.rows, given.labels, penalty)[0].any()
 
 
-def test_separable_rows(problem, penalty_of, fista, kind):
+def test_separable_rows(kind):
     """From a start where the loss and its gradient are zero: the penalty still pulls."""
     penalty = penalty_of(kind, 60, 0.01)
     for K in (2, 3):
@@ -182,7 +176,7 @@ def test_one_large_column_does_not_hold_newton_up():
     assert max(ends[1:]) < ends[0]
 
 
-def test_of_very_many_features_some_move_at_a_time(problem, penalty_of, kind):
+def test_of_very_many_features_some_move_at_a_time(kind):
     """The end is the same, and features that are not needed never come into use."""
     for K in (2, 3):
         given = problem(K, n_rows=60, n_features=40)

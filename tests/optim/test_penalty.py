@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from taxarbor.optim import HingeLoss, SparseGroupPenalty
 from taxarbor.rows import as_rows
+from tests.optim.conftest import penalty_of
 
 N_FEATURES = 5
 TINY = 1e-150  # squares below its own vanish
@@ -38,7 +39,7 @@ def slow_value(penalty, W):
 
 
 @given(kind=ANY_KIND, W=weights())
-def test_value(penalty_of, kind, W):
+def test_value(kind, W):
     penalty = penalty_of(kind, N_FEATURES)
     expected = slow_value(penalty, W)
     np.testing.assert_allclose(penalty.value(W), expected, rtol=1e-12, atol=TINY)
@@ -46,7 +47,7 @@ def test_value(penalty_of, kind, W):
 
 @settings(max_examples=200)
 @given(kind=ANY_KIND, W=weights(), step=ANY_STEP)
-def test_prox_is_optimal(penalty_of, kind, W, step):
+def test_prox_is_optimal(kind, W, step):
     penalty = penalty_of(kind, N_FEATURES)
     V = penalty.prox(W, step)
     assert penalty.optimality(V, (V - W) / step) <= 1e-9
@@ -54,7 +55,7 @@ def test_prox_is_optimal(penalty_of, kind, W, step):
 
 @settings(max_examples=200)
 @given(kind=ANY_KIND, W=weights(3), other=weights(3), step=ANY_STEP, share=st.floats(1e-6, 1.0))
-def test_nothing_is_below_the_prox(penalty_of, kind, W, other, step, share):
+def test_nothing_is_below_the_prox(kind, W, other, step, share):
     penalty = penalty_of(kind, N_FEATURES)
 
     def objective(V):
@@ -133,7 +134,7 @@ def steepest_slope(penalty, W, gradient, n_angles=20_000):
     return np.array(least)
 
 
-def test_violations_are_distances_to_the_subdifferential(penalty_of, kind):
+def test_violations_are_distances_to_the_subdifferential(kind):
     penalty = penalty_of(kind, 60)
     for size in (0.1, 0.5, 3.0):
         rng = np.random.default_rng(2)
@@ -145,7 +146,7 @@ def test_violations_are_distances_to_the_subdifferential(penalty_of, kind):
         assert penalty.optimality(W, gradient) == penalty.violations(W, gradient).max()
 
 
-def test_excluded_features_stay_at_zero(penalty_of, kind):
+def test_excluded_features_stay_at_zero(kind):
     """Whatever pulls at them, as long as it is weaker; the others are as they were."""
     W = np.random.default_rng(6).normal(size=(3, 8))
     is_out, plain = np.arange(8) % 3 == 0, penalty_of(kind, 8)

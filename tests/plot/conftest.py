@@ -12,6 +12,7 @@ from taxarbor import Taxarbor, load_animals
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.tree import LinearRule, TreeBuilder
+from tests.tree.conftest import make_chain, random_trees
 
 mpl.use("Agg")
 
@@ -25,23 +26,6 @@ def no_figure_is_left():
     plt.close("all")
 
 
-@st.composite
-def random_taxonomies(draw):
-    """Split random leaves in two to four."""
-    builder, leaves = TreeBuilder(draw(st.integers(1, 30))), [0]
-    for _ in range(draw(st.integers(0, 8))):
-        wide = [leaf for leaf in leaves if len(builder.rows(leaf)) > 1]
-        if not wide:
-            break
-        node = draw(st.sampled_from(wide))
-        size = len(builder.rows(node))
-        K = draw(st.integers(2, min(4, size)))
-        labels = draw(st.permutations([*range(K), *(i % K for i in range(size - K))]))
-        leaves.remove(node)
-        leaves += builder.add_split(node, labels, None)
-    return Taxonomy(builder.freeze())
-
-
 def add_stability(taxonomy, counts):
     """Return a taxonomy whose nodes were recovered in so many of 20 refits."""
     numbers = np.arange(1, taxonomy.tree.n_leaves + 1)
@@ -50,10 +34,8 @@ def add_stability(taxonomy, counts):
     return replace(taxonomy, stability=stability)
 
 
-@pytest.fixture(scope="session")
-def taxonomies():
-    """Hypothesis strategy of random taxonomies."""
-    return random_taxonomies()
+TAXONOMIES = random_trees(st.just(False)).map(Taxonomy)
+"""Hypothesis strategy of random taxonomies without rules."""
 
 
 @pytest.fixture(scope="session")
@@ -80,13 +62,8 @@ def single():
 
 @pytest.fixture(scope="session")
 def chain():
-    """A tree as deep as can be: each split takes one row away."""
-    builder, node = TreeBuilder(3001), 0
-    for step in range(3000):
-        labels = np.ones(3001 - step, dtype=int)
-        labels[0] = 0
-        _, node = builder.add_split(node, labels, None)
-    return Taxonomy(builder.freeze())
+    """A tree as deep as can be."""
+    return Taxonomy(make_chain())
 
 
 @pytest.fixture(scope="session")

@@ -30,9 +30,8 @@ def test_texts_do_not_overlap_and_are_on_the_page(animals):
     taxonomy, _ = animals
     ax = plot_dendrogram(taxonomy)
     texts = ax.get_yticklabels()
-    assert [text.get_text().split(" · ")[0] for text in texts] == [
-        f"c{n}" for n in range(taxonomy.tree.n_leaves)
-    ]
+    names = [text.get_text().split(" · ")[0] for text in texts]
+    assert names == [f"c{n}" for n in range(taxonomy.tree.n_leaves)]
     for dpi in (70, 150):
         ax.figure.set_dpi(dpi)
         ax.figure.canvas.draw()

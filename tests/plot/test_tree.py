@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
 from matplotlib.patches import FancyBboxPatch
 
 from taxarbor.exchange import from_labels
 from taxarbor.plot import plot_tree
 from taxarbor.plot._tree_plot import lay_out
+from tests.plot.conftest import TAXONOMIES
 
 # Where nodes stand
 
 
 @st.composite
-def arrangements(draw, taxonomies):
-    tree, max_depth = draw(taxonomies).tree, draw(st.none() | st.integers(0, 5))
+def arrangements(draw):
+    tree, max_depth = draw(TAXONOMIES).tree, draw(st.none() | st.integers(0, 5))
     limit = tree.height if max_depth is None else max_depth
     nodes = np.flatnonzero(tree.depth <= limit)
     sizes = hnp.arrays(float, len(nodes), elements=st.floats(1, 300))
@@ -29,9 +31,9 @@ def arrangements(draw, taxonomies):
     return tree, nodes, heights, is_down, lay_out(tree, nodes, widths, heights, is_down=is_down)
 
 
-@given(data=st.data())
-def test_boxes_are_in_order_and_parents_in_the_middle(data, taxonomies):
-    tree, nodes, heights, is_down, layout = data.draw(arrangements(taxonomies))
+@given(arrangement=arrangements())
+def test_boxes_are_in_order_and_parents_in_the_middle(arrangement):
+    tree, nodes, heights, is_down, layout = arrangement
     width, height = (layout.high - layout.low).T
     np.testing.assert_allclose(width, width[0])
     np.testing.assert_allclose(height, heights)
@@ -51,9 +53,9 @@ def test_boxes_are_in_order_and_parents_in_the_middle(data, taxonomies):
     np.testing.assert_allclose(steps, steps[:1].repeat(len(steps)))
 
 
-@given(data=st.data())
-def test_boxes_are_apart_and_on_the_page(data, taxonomies):
-    *_, layout = data.draw(arrangements(taxonomies))
+@given(arrangement=arrangements())
+def test_boxes_are_apart_and_on_the_page(arrangement):
+    *_, layout = arrangement
     for i, j in itertools.combinations(range(len(layout.low)), 2):
         apart = (layout.high[i] < layout.low[j]) | (layout.high[j] < layout.low[i])
         assert apart.any()
@@ -63,9 +65,9 @@ def test_boxes_are_apart_and_on_the_page(data, taxonomies):
     assert (corners < layout.size).all()
 
 
-@given(data=st.data())
-def test_branches_lead_from_parents_to_children_and_enter_no_box(data, taxonomies):
-    tree, nodes, _, is_down, layout = data.draw(arrangements(taxonomies))
+@given(arrangement=arrangements())
+def test_branches_lead_from_parents_to_children_and_enter_no_box(arrangement):
+    tree, nodes, _, is_down, layout = arrangement
     for a, b in itertools.chain(*(itertools.pairwise(line) for line in layout.branches)):
         assert np.isclose(a, b).any()  # across or along
         low, high = np.minimum(a, b), np.maximum(a, b)
@@ -77,9 +79,7 @@ def test_branches_lead_from_parents_to_children_and_enter_no_box(data, taxonomie
     np.testing.assert_allclose(layout.branches[:, 0], (center + towards * half)[parents])
     np.testing.assert_allclose(layout.branches[:, -1], (center - towards * half)[1:])
     depth = tree.depth[nodes]
-    is_cut = [
-        d == depth.max() and not tree.is_leaf(n) for n, d in zip(nodes, depth, strict=True)
-    ]
+    is_cut = (depth == depth.max()) & ~np.isin(nodes, tree.leaves)
     np.testing.assert_allclose(layout.stubs[:, 0], (center + towards * half)[is_cut])
 
 
@@ -103,11 +103,8 @@ def words(ax):
 
 def bars_of(ax):
     """Return left, bottom, width, height and colour of each piece of a bar."""
-    bars = [bar for container in ax.containers for bar in container]
-    return [
-        (*bar.get_bbox().bounds, plt.matplotlib.colors.to_hex(bar.get_facecolor()))
-        for bar in bars
-    ]
+    bars = itertools.chain(*ax.containers)
+    return [(*bar.get_bbox().bounds, to_hex(bar.get_facecolor())) for bar in bars]
 
 
 def assert_readable(ax):
@@ -116,14 +113,10 @@ def assert_readable(ax):
     boxes = np.array([box.get_window_extent(renderer).extents for box in boxes_of(ax)])
     for a, b in itertools.combinations(boxes, 2):
         assert (a[2:] < b[:2]).any() or (b[2:] < a[:2]).any()
-    places = [text.get_window_extent(renderer).extents for text in ax.texts]
-    places += [
-        bar.get_window_extent(renderer).extents for bar in itertools.chain(*ax.containers)
-    ]
+    drawn = itertools.chain(ax.texts, *ax.containers)
+    places = [one.get_window_extent(renderer).extents for one in drawn]
     for place in places:
-        inside = (place[:2] >= boxes[:, :2]).all(axis=1) & (place[2:] <= boxes[:, 2:]).all(
-            axis=1
-        )
+        inside = np.hstack([place[:2] >= boxes[:, :2], place[2:] <= boxes[:, 2:]]).all(axis=1)
         assert inside.sum() == 1
     for a, b in itertools.pairwise(places[: len(ax.texts)]):  # one below the other
         assert a[1] + 1 >= b[3] or b[2] < a[0] or a[2] < b[0] or b[1] > a[3]
@@ -161,9 +154,8 @@ def test_words_by_default(known, animals, four_clusters):
     ]  # fmt: skip
     # They are those of the text, shortened.
     taxonomy, _ = animals
-    lines = re.findall(
-        r"node (\d+): (.*?)(?: \(.*\))?(?: \[c\d+\])?$", taxonomy.to_text(), re.MULTILINE
-    )
+    pattern = r"node (\d+): (.*?)(?: \(.*\))?(?: \[c\d+\])?$"
+    lines = re.findall(pattern, taxonomy.to_text(), re.MULTILINE)
     shown = words(plot_tree(taxonomy))
     assert len(lines) == len(shown)
     for node, line in lines:
@@ -228,17 +220,14 @@ def test_large_trees(chain):
 
 
 @settings(max_examples=10)
-@given(data=st.data())
-def test_bars_have_the_shares_of_the_classes(data, taxonomies):
-    taxonomy = data.draw(taxonomies)
+@given(taxonomy=TAXONOMIES, data=st.data())
+def test_bars_have_the_shares_of_the_classes(data, taxonomy):
     tree = taxonomy.tree
     labels = st.lists(st.integers(0, 11), min_size=tree.n_rows, max_size=tree.n_rows)
     classes = np.array([f"class {n}" for n in data.draw(labels)])
     ax = plot_tree(taxonomy, classes=classes)
     legend, sizes = ax.get_legend(), Counter(classes.tolist())
-    colours = [
-        plt.matplotlib.colors.to_hex(one.get_facecolor()) for one in legend.get_patches()
-    ]
+    colours = [to_hex(one.get_facecolor()) for one in legend.get_patches()]
     name_of = dict(zip(colours, [text.get_text() for text in legend.texts], strict=True))
     named = {*name_of.values()}
     assert sorted(sizes[name] for name in named - {"other"}) == sorted(sizes.values())[-8:]
@@ -261,9 +250,8 @@ def test_bars_have_the_shares_of_the_classes(data, taxonomies):
 
 def test_the_order_and_names_of_classes(known):
     def legend(classes):
-        return [
-            text.get_text() for text in plot_tree(known, classes=classes).get_legend().texts
-        ]
+        texts = plot_tree(known, classes=classes).get_legend().texts
+        return [text.get_text() for text in texts]
 
     assert legend(["b", "c", "c", "a"] * 3) == ["c", "b", "a"]
     gaps = ["a", None, "b", "a", "", "a"] * 2

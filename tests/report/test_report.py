@@ -188,9 +188,7 @@ def test_names_given_are_shown(animals, tmp_path):
     assert names_in(context) == [f"r{row}" for row in taxonomy.tree.order]
     names = {feature["name"] for node in context["nodes"] for feature in node["deciding"]}
     assert set() < names <= set(columns)
-    assert not context[
-        "names_are_words"
-    ]  # r1, r2, ... are numbers, and take no room in the picture
+    assert not context["names_are_words"]  # r1, r2, ... take no room in the picture
     codes = ["".join(row) for row in np.random.default_rng(0).choice([*"ACGT"], (206, 14))]
     for names, are_words in ((list(X.index), True), (codes, False)):
         report(taxonomy, X.to_numpy(), path, row_names=names)
@@ -212,9 +210,8 @@ def test_the_page_of_a_table(table_page):
     leads = [lead for node in context["nodes"] for lead in node["deciding"]]
     assert any(lead["missing"] for lead in leads)
     assert all("%" in lead["mean"] for lead in leads if " = " in lead["text"])
-    assert any(
-        feature["missing"] for node in context["nodes"] for feature in node["distinctive"]
-    )
+    features = [one for node in context["nodes"] for one in node["distinctive"]]
+    assert any(feature["missing"] for feature in features)
 
 
 def test_the_page_says_where_splits_are_decided(four_clusters, three_nodes, tmp_path):

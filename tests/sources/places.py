@@ -24,11 +24,13 @@ class AnnData:
 AnnData.__module__ = "anndata"
 
 
-def write_h5ad(path, X, names=NAMES, layers=None, raw=None):
+def write_h5ad(path, X, names=NAMES, layers=None, raw=None, obs=None):
     """Write X, and layers and ``raw``, a pair of a matrix and its names, as anndata does."""
     with h5py.File(path, "w") as file:
         _write_matrix(file, "X", X)
         _write_names(file, "var", names)
+        if obs is not None:
+            _write_names(file, "obs", obs)
         for layer, matrix in (layers or {}).items():
             _write_matrix(file, f"layers/{layer}", matrix)
         if raw is not None:

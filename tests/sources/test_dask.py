@@ -15,6 +15,7 @@ from tests.sources.works import (
     NAMES,
     Mortal,
     as_array,
+    check_sample,
     double,
     load_mortal,
     make_rows,
@@ -68,20 +69,9 @@ def collection(request, tmp_path):
 
 @pytest.mark.parametrize("weights", [None, np.arange(len(X)) % 3.0], ids=["equal", "weights"])
 def test_same_sample(collection, weights):
-    expected = open_source(X).sample(250, seed=7, weights=weights)
     source = open_source(collection)
-    found = source.sample(250, seed=7, weights=weights)
-    np.testing.assert_array_equal(found.rows, expected.rows)
-    np.testing.assert_array_equal(as_array(found.table), X[found.rows])
-    assert (source.n_rows, source.n_columns) == X.shape
+    check_sample(source, open_source(X), weights)
     assert not source.in_memory
-    if weights is not None:
-        np.testing.assert_array_equal(found.weights, expected.weights)
-
-
-def test_all_rows_as_sample(collection):
-    found = open_source(collection).sample(len(X), seed=7)
-    np.testing.assert_array_equal(as_array(found.table), X)
 
 
 def test_same_routing(collection):
@@ -129,7 +119,7 @@ def test_work_is_in_the_graph_once():
     source = open_source(da.from_array(X, chunks=(100, 4)))
     work = partial(pick, np.zeros(1000))
     graph = source.apply(work, float).__dask_graph__()
-    assert sum("_Packed" in str(key) for key in graph) == 1
+    assert sum(str(key).startswith("bytes") for key in graph) == 1
 
 
 def pick(values, table, rows):
@@ -183,10 +173,9 @@ def test_blocks_that_are_not_what_they_say():
 
 def test_errors_of_the_work_name_the_block():
     source = open_source(da.from_array(X, chunks=(1000, 4)))
-    with pytest.raises(InputError, match=r"block \d of X"):
-        source.apply(refuse, float).compute()
-    with pytest.raises(InputError, match=r"block \d of X"):
-        source.route(refuse, DTYPES)
+    for use in (source.apply(refuse, float).compute, lambda: source.route(refuse, DTYPES)):
+        with pytest.raises(InputError, match=r"block \d of X"):
+            use()
 
 
 def refuse(table, rows=None):

@@ -26,6 +26,21 @@ def pair(table, rows):
     return (X,), len(X)
 
 
+def check_sample(source, in_memory, weights):
+    """Check that the sample of a source is that of the same rows in memory."""
+    X = make_rows()
+    expected, found = (one.sample(250, seed=7, weights=weights) for one in (in_memory, source))
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(as_array(found.table), X[found.rows])
+    assert (source.n_rows, source.n_columns) == (found.n_rows, 4) == X.shape
+    assert (found.weights is None) == (weights is None)
+    if weights is not None:
+        np.testing.assert_array_equal(found.weights, expected.weights)
+    whole = source.sample(len(X), seed=7)
+    np.testing.assert_array_equal(as_array(whole.table), X)
+    np.testing.assert_array_equal(whole.rows, np.arange(len(X)))
+
+
 def as_array(table):
     return table.toarray() if hasattr(table, "toarray") else np.asarray(table)
 

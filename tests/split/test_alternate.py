@@ -12,6 +12,7 @@ from taxarbor.rows import SplitProblem, as_rows
 from taxarbor.split import Regularizer
 from taxarbor.split._alternate import NodeProblem, find_start
 from taxarbor.split.max_margin_splitter import KINDS
+from tests.split.conftest import draw, hinge, rows_of
 
 BALANCE = (0.6, 1.4)
 STORAGE = ("dense", "sparse")
@@ -49,10 +50,8 @@ def first_labels(rows, centers):
 def run_general(problem, rows, labels):
     """Run the rounds for any number of children, a model per child, on two of them."""
     penalty, start = problem.penalty, np.zeros((2, rows.n_features))
-    bounds, limits = (
-        size_bounds(rows.n_rows, 2, *problem.balance),
-        (problem.tol, problem.violation),
-    )
+    bounds = size_bounds(rows.n_rows, 2, *problem.balance)
+    limits = problem.tol, problem.violation
     weights = penalty.group, penalty.l1, penalty.ridge
     labels = labels.astype(np.int32)
     return rows.solve_kway(SplitProblem(start, labels, bounds, *weights, *limits, 1000, 2048))
@@ -73,7 +72,7 @@ def solve_for_labels(rows, labels, penalty, tol):
     raise AssertionError("no end after 500 steps")
 
 
-def test_given_labels_have_one_optimum(draw, rows_of, hinge, kind):
+def test_given_labels_have_one_optimum(kind):
     """Compiled in d, and by quasi-Newton in two models: one convex problem."""
     for storage in STORAGE:
         for seed, distance in ((0, 0.5), (1, 2.0), (2, 6.0)):
@@ -94,7 +93,7 @@ def test_given_labels_have_one_optimum(draw, rows_of, hinge, kind):
                     np.testing.assert_allclose(reached, value, rtol=1e-6)
 
 
-def test_all_rounds_agree(draw, rows_of, kind):
+def test_all_rounds_agree(kind):
     """Compiled, of the paper's solver, and general: far apart, where the end is one."""
     ends = {Status.CONVERGED, Status.SETTLED, Status.STALLED}
     for storage, seed, K in product(STORAGE, (0, 1, 3), (2, 3)):
@@ -116,7 +115,7 @@ def test_all_rounds_agree(draw, rows_of, kind):
                 np.testing.assert_allclose(newton.weights, W, atol=1e-4 * np.abs(W).max())
 
 
-def test_a_hessian_of_some_features_at_a_time(draw, rows_of, kind):
+def test_a_hessian_of_some_features_at_a_time(kind):
     """Inside the compiled rounds too, features take turns where not all of them fit."""
     for K in (2, 3):
         rows = rows_of(draw(K, distance=6.0, seed=3))
@@ -131,7 +130,7 @@ def test_a_hessian_of_some_features_at_a_time(draw, rows_of, kind):
 # ---- any number of children ----
 
 
-def test_the_objective_never_rises(draw, rows_of, hinge, kind):
+def test_the_objective_never_rises(kind):
     kinds = ("dense", "float64"), ("sparse", "float64"), ("dense", "float32")
     for (storage, dtype), K, solver in product(kinds, (2, 3, 5), ("newton", "pqn")):
         slack, close = (1e-6, 1e-5) if dtype == "float32" else (1e-12, 1e-9)
@@ -153,7 +152,7 @@ def test_the_objective_never_rises(draw, rows_of, hinge, kind):
                 np.testing.assert_allclose(trace[-1], value, rtol=close)
 
 
-def test_labels_and_weights_fit_each_other(draw, rows_of):
+def test_labels_and_weights_fit_each_other():
     """At the end neither step can lower the objective."""
     for K in (2, 3):
         for rows in origins(rows_of(draw(K))):
@@ -168,15 +167,14 @@ def test_labels_and_weights_fit_each_other(draw, rows_of):
 
 
 @pytest.mark.parametrize("K", [2, 3])
-def test_along_the_rows(draw, rows_of, hinge, K):
+def test_along_the_rows(K):
     """As good as along all features, also where these are of very different sizes."""
     X = draw(K, n_rows=40, n_features=700)
     X *= np.logspace(-4, 0, 700)
     for storage in STORAGE:
         rows = rows_of(X, storage)
-        near, far = (
-            problem_of(rows, "l2", K, solver=solver, tol=1e-8) for solver in ("auto", "newton")
-        )
+        near = problem_of(rows, "l2", K, solver="auto", tol=1e-8)
+        far = replace(near, solver="newton")
         assert near.choose_method(rows) == "span"
         centers = start_of(rows, K)
         end, other = near.from_centers(rows, centers), far.from_centers(rows, centers)
@@ -187,7 +185,7 @@ def test_along_the_rows(draw, rows_of, hinge, K):
         np.testing.assert_allclose(near.objective(end), value, rtol=1e-9)
 
 
-def test_along_the_rows_features_are_excluded(draw, rows_of):
+def test_along_the_rows_features_are_excluded():
     """As if they were not there, wherever they are seen from."""
     X = draw(2, n_rows=30, n_features=700)
     X[:, 3] = 9.0

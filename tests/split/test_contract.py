@@ -12,6 +12,7 @@ import pytest
 from taxarbor import Taxonomy
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split
 from taxarbor.tree import TreeBuilder
+from tests.split.conftest import draw, rows_of, same_partition, task_of
 
 BOTH = Regularizer("group+exclusive", 0.03, 0.02, True)
 GROUP = Regularizer("group", 0.003, 0.0, True)
@@ -54,7 +55,7 @@ def everything(split):
     return arrays, split.score, split.objective, split.info
 
 
-def test_what_a_split_holds(draw, rows_of, task_of, name, splitter):
+def test_what_a_split_holds(name, splitter):
     for (kind, dtype), K, deep in product(ALL_KINDS, NUMBERS, (False, True)):
         rows = rows_of(draw(K, dtype=dtype), kind)
         task = task_of(rows, K, deep=deep)
@@ -78,7 +79,7 @@ def test_what_a_split_holds(draw, rows_of, task_of, name, splitter):
         np.testing.assert_array_equal(split.rule.center, center.astype(dtype))
 
 
-def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
+def test_a_split_depends_on_its_task_alone(splitter):
     for kind in KINDS:
         for K, n_rows in ((2, 70), (NUMBERS[-1], 500)):
             X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
@@ -89,14 +90,14 @@ def test_a_split_depends_on_its_task_alone(draw, rows_of, task_of, splitter):
                 assert everything(again) == first
 
 
-def test_ties_do_not_hang_on_the_number_of_threads(rows_of, task_of, splitter):
+def test_ties_do_not_hang_on_the_number_of_threads(splitter):
     X = np.argwhere(np.ones((40, 40))).astype(np.float64, order="C")
     for kind in KINDS:
         one, two = (splitter.split(task_of(rows_of(X, kind, n), 2)) for n in (1, 2))
         assert everything(one) == everything(two)
 
 
-def test_far_clusters_are_split(rows_of, task_of, same_partition, splitter):
+def test_far_clusters_are_split(splitter):
     for K in NUMBERS:
         first = None
         for kind, dtype in ALL_KINDS:
@@ -119,7 +120,7 @@ def route(X, split):
 
 
 @pytest.mark.parametrize("name", FOLLOWED, indirect=True)
-def test_the_rule_repeats_the_labels(draw, rows_of, task_of, splitter):
+def test_the_rule_repeats_the_labels(splitter):
     for kind, dtype in ALL_KINDS:
         for K in (2, 3, 5):
             for offset in (0.0, 1e4):
@@ -131,7 +132,7 @@ def test_the_rule_repeats_the_labels(draw, rows_of, task_of, splitter):
 # ---- refusals: reasons, never exceptions ----
 
 
-def test_few_rows(draw, rows_of, task_of, splitter):
+def test_few_rows(splitter):
     for kind, K in product(KINDS, NUMBERS):
         for n_rows in (1, 2 * K - 1):
             rows = rows_of(draw(K, n_rows=2 * K - 1), kind).take(np.arange(n_rows))
@@ -142,7 +143,7 @@ def test_few_rows(draw, rows_of, task_of, splitter):
         assert set(split.labels.tolist()) == set(range(K))
 
 
-def test_equal_rows(rows_of, task_of, splitter):
+def test_equal_rows(splitter):
     """Also in a child of duplicates, below a node that has other rows too."""
     for (kind, dtype), value in product(ALL_KINDS, (0.0, 1.0, 0.1, 1e6 / 3)):
         for n_rows, K in ((37, 2), (300, NUMBERS[-1])):
@@ -155,7 +156,7 @@ def test_equal_rows(rows_of, task_of, splitter):
 
 
 @pytest.mark.parametrize("K", NUMBERS)
-def test_equal_rows_stay_together(rows_of, task_of, splitter, K):
+def test_equal_rows_stay_together(splitter, K):
     rng = np.random.default_rng(3)
     places = rng.normal(size=(6, 3))
     tables = {

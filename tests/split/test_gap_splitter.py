@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 
 from taxarbor.clusters._find import PLANE_ROWS, RIDGE, GapPlane, GapSplitter
 from taxarbor.split import Refusal
+from tests.split.conftest import draw, same_partition
 
 LIFT = 10.0
 DTYPES = ("float32", "float64")
@@ -27,7 +28,7 @@ def sides(Z, plane):
     return (Z.astype(np.float64) @ plane.weights + plane.offset < 0.0).astype(np.intp)
 
 
-def test_a_gap_off_the_mean_is_found(same_partition):
+def test_a_gap_off_the_mean_is_found():
     """The mean lies inside the larger cluster, and so does every plane through it."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -68,7 +69,7 @@ def test_the_objective_is_nearly_the_least_for_the_labels():
         assert least * (1.0 - 1e-4) <= found.info.trace[-1] <= least * (1.0 + 2.0 * 0.02)
 
 
-def test_few_or_equal_rows_are_refused(draw):
+def test_few_or_equal_rows_are_refused():
     """With a reason, never an exception."""
     for n_rows in (1, 2, 3):
         refused = find(lifted(draw(2, n_rows=n_rows)))

@@ -10,6 +10,7 @@ from taxarbor.rows import as_rows
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split, SplitTask
 from taxarbor.split.max_margin_splitter import KINDS
 from taxarbor.tree import LinearRule
+from tests.split.conftest import PENALTY_TERMS, draw, hinge, rows_of, task_of
 
 BALANCE = (0.5, 1.5)
 STRENGTHS = {"raw": (0.5, 0.3), "relative": (0.03, 0.02)}
@@ -49,7 +50,7 @@ def test_an_ancestor_without_weights_does_not_count():
 # ---- the split ----
 
 
-def test_objective_and_score_are_the_papers(draw, rows_of, task_of, hinge, penalty_term, kind):
+def test_objective_and_score_are_the_papers(kind):
     """Eq. 5, and the sum of the rows' own scores over G + E (Eq. 4), from either origin.
 
     With more rows than the sample of the starts, too.
@@ -69,14 +70,14 @@ def test_objective_and_score_are_the_papers(draw, rows_of, task_of, hinge, penal
             origin = task.origin if center == "data" else task.rows.center
             spread = float(np.abs(X - origin).mean(axis=0).max())
             terms = kind, *strengths, W, ancestors, spread
-            expected = hinge(Z, W, split.labels) + penalty_term[units](*terms)
+            expected = hinge(Z, W, split.labels) + PENALTY_TERMS[units](*terms)
             np.testing.assert_allclose(split.objective, expected, rtol=precision)
             trace = np.array(split.info.trace)
             assert (np.diff(trace) <= slack * trace[:-1]).all()
             if units == "raw":
                 total = (Z @ W.T)[np.arange(len(X)), split.labels].sum()
                 at_root = np.sqrt(1e3 / W.size)
-                bottom = penalty_term["raw"](kind, 1.0, 1.0, W, ancestors, at_root)
+                bottom = PENALTY_TERMS["raw"](kind, 1.0, 1.0, W, ancestors, at_root)
                 np.testing.assert_allclose(split.score, total / bottom, rtol=100 * precision)
 
 
@@ -105,7 +106,7 @@ def mixed(seed=0):
     return X / X.std(axis=0), np.append([0, 1], np.repeat([2, 3], 6))
 
 
-def test_a_column_is_used_as_a_whole(task_of):
+def test_a_column_is_used_as_a_whole():
     for K in (2, 3):
         for seed in range(3):
             X, owner = mixed(seed)
@@ -134,7 +135,7 @@ def test_what_ancestors_use_of_a_column_counts_for_all_of_it():
         assert 2 not in owner[split.rule.features]
 
 
-def test_columns_of_one_feature_change_nothing(draw, rows_of, task_of, kind):
+def test_columns_of_one_feature_change_nothing(kind):
     task = task_of(rows_of(draw(2)), 2)
     plain = splitter_of(kind, solver="newton").split(task)
     regularizer = Regularizer(kind, *STRENGTHS["relative"], True, np.arange(8)[::-1])
@@ -153,7 +154,7 @@ def test_newton_has_no_groups_of_features():
 # ---- what has no plane, or may not be used ----
 
 
-def test_too_strong_a_penalty(draw, rows_of, task_of):
+def test_too_strong_a_penalty():
     both, relative = "group+exclusive", "relative"
     cases = ("group", relative, 1.0), (both, relative, 1.0), ("l1", relative, 1.0)
     cases += ("group", "raw", 1e6), (both, relative, 1e9)
@@ -164,7 +165,7 @@ def test_too_strong_a_penalty(draw, rows_of, task_of):
         assert "alpha" in refused.reason
 
 
-def test_a_constant_feature_is_never_used(draw, rows_of, task_of, kind):
+def test_a_constant_feature_is_never_used(kind):
     """Nor one that varies elsewhere in the tree, but not at this node."""
     for storage, dtype in ALL_KINDS:
         for K in (2, 3):
@@ -179,7 +180,7 @@ def test_a_constant_feature_is_never_used(draw, rows_of, task_of, kind):
             assert not {1, 2, 3} & set(part.rule.features.tolist())
 
 
-def test_the_objective_is_that_of_the_labels(rows_of, task_of, hinge):
+def test_the_objective_is_that_of_the_labels():
     """Also where equal rows were sent after each other."""
     places = np.random.default_rng(3).normal(size=(6, 3))
     X = np.repeat(places, [60, 9, 8, 7, 6, 5], axis=0)

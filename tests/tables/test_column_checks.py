@@ -35,11 +35,12 @@ def test_no_false_alarms(table):
 def test_names_of_identifiers():
     identifiers = (
         "id|ID|StoreID|customer_id|customerid|PassengerId|order number|order_no|OrderNo|row|"
-        "index|Unnamed: 0|key|#|No.|user.id|id_customer|EmployeeNumber|SerialNo|CUSTOMERID"
+        "index|Unnamed: 0|key|#|No.|user.id|id_customer|EmployeeNumber|SerialNo|CUSTOMERID|"
+        "rownames|seqn|idno|SK_ID_CURR|storeid|Kundennummer|level_0"
     )
     others = (
         "grid|bid|paid|width|humid|valid|age|price index|body mass index|phone number|keys|"
-        "number of rooms|arrow|idle|EmployeeCount|acid|x0|residual"
+        "number of rooms|arrow|idle|EmployeeCount|acid|x0|residual|covid|hybrid"
     )
     assert all(map(is_named_like_identifier, identifiers.split("|")))
     assert not any(map(is_named_like_identifier, others.split("|")))
@@ -52,6 +53,10 @@ def test_names_of_identifiers():
         ("x", np.arange(300.0) + 1000, True),
         ("x", RNG.permutation(300.0 + np.arange(300)), True),
         ("x", np.sort(RNG.choice(1000, 700, replace=False)), True),
+        ("x", RNG.permutation(np.arange(1.0, 81.0)), True),
+        ("x", np.array([1.0, 2.0, 4.0, 5.0, 7.0]), True),
+        ("x", np.cumsum(RNG.integers(1, 3, 40)) + 1000.0, True),
+        ("x", RNG.choice(250, 150, replace=False), False),
         ("StoreID", np.array([5.0, 900.0, 17.0]), True),
         ("customer_id", RNG.choice(1000.0 * np.arange(200), 200, replace=False), True),
         ("customer_id", np.repeat(np.arange(50.0), 2), True),
@@ -90,6 +95,9 @@ def test_identifiers(name, values, expected):
         (RNG.integers(-1, 2, 500), [1], ()),
         (RNG.integers(-10, 30, 500), [-1], ()),
         (RNG.integers(-9, 10, 500), [-9] * 20, ()),
+        (RNG.normal(20, 5, 500), [-200] * 20, (-200,)),
+        (RNG.integers(0, 9000, 500), [365243] * 20, (365243,)),
+        (RNG.choice([4.99, 9.99, 14.99, 29.99], 500), [99.99] * 20, ()),
         (np.full(100, 3.0), [99] * 20, ()),
         (np.full(100, np.nan), [np.nan], ()),
     ],
@@ -103,15 +111,16 @@ def test_sentinels(values, codes, expected):
 
 def test_codes_need_a_name():
     soil = RNG.integers(1, 41, 5000).astype(np.float64)
-    assert looks_like_codes("Soil_Type", soil)
-    assert looks_like_codes("regionCode", soil)
-    assert not looks_like_codes("children", soil)
-    assert not looks_like_codes("age class", soil)
-    assert not looks_like_codes("number of types", soil)
-    assert not looks_like_codes("Soil_Type", soil[:50])
-    assert not looks_like_codes("Soil_Type", soil + 0.5)
-    assert not looks_like_codes("type", (soil > 20.0) + 0.0)
-    assert not looks_like_codes("zone", 50.0 * soil)
+    for name in ("Soil_Type", "regionCode", "Pclass", "bodenklasse", "precinct"):
+        assert looks_like_codes(name, soil)
+    assert looks_like_codes("region_code", soil + 100.0)
+    for name, values in (
+        *((name, soil) for name in ("children", "age class", "number of types", "mean")),
+        *((name, soil) for name in ("YearsCodedJob", "open_accounts", "account_balance")),
+        *(("Soil_Type", soil[:50]), ("Soil_Type", soil + 0.5)),
+        *(("type", (soil > 20.0) + 0.0), ("zone", 50.0 * soil)),
+    ):
+        assert not looks_like_codes(name, values)
 
 
 def test_copies():
@@ -139,15 +148,14 @@ def test_copies():
 
 def test_bits():
     bits = RNG.random((400, 256)) < RNG.uniform(0.05, 0.4, 256)
-    assert looks_like_bits(np.packbits(bits, axis=1))
-    assert not looks_like_bits(np.packbits(bits, axis=1).astype(np.float64))
-    smooth = np.cumsum(RNG.normal(size=(400, 64)), axis=1)
-    assert not looks_like_bits(
-        (255 * (smooth - smooth.min()) / np.ptp(smooth)).astype(np.uint8)
-    )
-    assert not looks_like_bits(RNG.normal(128, 40, (400, 64)).clip(0, 255).astype(np.uint8))
-    assert not looks_like_bits(RNG.gamma(2, 20, (400, 64)).clip(0, 255).astype(np.uint8))
-    assert not looks_like_bits(255 * (smooth > 0).astype(np.uint8))
+    packed, smooth = np.packbits(bits, axis=1), np.cumsum(RNG.normal(size=(400, 64)), axis=1)
+    assert looks_like_bits(packed)
+    assert not looks_like_bits(packed.astype(np.float64))
+    for pixels in (
+        *(255 * (smooth - smooth.min()) / np.ptp(smooth), 255 * (smooth > 0)),
+        *(RNG.normal(128, 40, (400, 64)), RNG.gamma(2, 20, (400, 64))),
+    ):
+        assert not looks_like_bits(pixels.clip(0, 255).astype(np.uint8))
 
 
 def test_counts():
@@ -155,9 +163,6 @@ def test_counts():
     X = RNG.poisson(rates)
     for counts in (X, X.astype(np.float32), csr_array(X.astype(np.float32))):
         assert look_like_counts(counts)
-    assert not look_like_counts(np.log1p(X))
-    assert not look_like_counts(X[:, :20])
-    assert not look_like_counts((X > 0) + 0.0)
-    assert not look_like_counts(-X)
-    assert not look_like_counts(RNG.poisson(5.0, (300, 200)))
-    assert not look_like_counts(255 * (X > 1))
+    others = RNG.poisson(5.0, (300, 200)), 255 * (X > 1)
+    for numbers in (np.log1p(X), X[:, :20], (X > 0) + 0.0, -X, *others):
+        assert not look_like_counts(numbers)

@@ -10,7 +10,6 @@ import pytest
 
 from taxarbor import TableEncoder, Taxarbor
 from taxarbor._errors import InputError
-from taxarbor.explain import explain
 from taxarbor.stability import assess
 from taxarbor.tables.columns import Columns
 
@@ -20,25 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def test_a_tree_finds_plain_columns_by_name(rng):
-    X = pd.DataFrame(rng.normal(size=(80, 3)) * [1.0, 1000.0, 10.0], columns=list("abc"))
-    model = Taxarbor(3, random_state=0).fit(X)
-    tree = model.taxonomy_
-    for table in (X[["c", "b", "a"]], pl.from_pandas(X[["b", "c", "a"]])):
-        np.testing.assert_array_equal(tree.predict(table), model.labels_)
-    with pytest.raises(InputError, match="lacks columns that the tree was grown on: 'a'"):
-        tree.predict(X.rename(columns=str.upper))
-
-
-def test_an_array_that_is_too_narrow_is_refused(rng):
-    X = pd.DataFrame(
-        {"a": rng.normal(size=60), "b": rng.normal(size=60), "o": list("xyz") * 20}
-    )
-    tree = Taxarbor(2, random_state=0).fit(X).taxonomy_
-    with pytest.raises(InputError, match="X has 2 features, but Taxonomy is expecting 3"):
-        tree.predict(X[["a", "b"]].to_numpy())
 
 
 def test_columns_without_names_keep_their_numbers(rng):
@@ -91,6 +71,30 @@ def test_rare_values_are_counted_by_weight(rng):
     assert found[1].categories == copies[1].categories == ("q", "x", "y", "z")
 
 
+def test_weights_are_no_gaps_and_rare_values_are_named(rng):
+    odd = np.where(np.arange(300) % 30, "7 km", "n/a").astype(object)
+    X = pd.DataFrame({"o": rng.choice(list("xy"), 300), "d": odd, "a": rng.normal(size=300)})
+    X.loc[10:, "d"] = [f"{x} km" for x in range(290)]
+    X.loc[0, "o"] = "z"
+    columns = TableEncoder().fit(X[["o"]][1:], sample_weight=np.full(299, 60)).columns_
+    assert columns[0].categories == ("x", "y")
+    *_, note = (one for one in TableEncoder().fit(X).columns_.notes if "rare" in one.text)
+    assert note.parameter == "TableEncoder(categorical_features=['o'])"
+    assert note.for_shell.endswith("[--categories o]")
+
+
+def test_new_rows_are_read_as_the_fit_read_them(rng):
+    days = [f"{day:02}.{month:02}.2024" for month in range(1, 11) for day in range(1, 11)]
+    days[:5] = [f"2023-0{month}-01" for month in range(1, 6)]
+    X = pd.DataFrame({"day": days, "a": rng.normal(size=100), "o": list("xy") * 50})
+    X.loc[7, "a"] = np.inf
+    columns = TableEncoder(missing_values=[np.inf]).fit(X).columns_
+    rows = columns.read(X.assign(day=["?", *days[1:]]))
+    assert columns.missing[0] == 0.0
+    assert rows.unseen == {("day", "?"): 1}
+    assert rows.missing.sum(axis=0)[-2:].tolist() == [1, 0]
+
+
 def test_directions_are_of_numbers(rng):
     X = pd.DataFrame({"kg": rng.random(60), "hp": rng.random(60), "o": list("xyz") * 20})
     with pytest.raises(InputError, match="metric is for numbers, and X has categories: 'o'"):
@@ -130,13 +134,6 @@ def test_a_value_called_unknown_is_no_gap(rng):
     assert both
     assert any('o unknown or not "unknown"' in text for text in both)
     assert not any("o = unknown" in text for text in told)
-
-
-def test_rows_in_another_order_are_doubted(rng):
-    X = pd.DataFrame(rng.normal(size=(200, 2)) + 5.0 * rng.integers(0, 3, (200, 1)))
-    model = Taxarbor(4, random_state=0).fit(X)
-    with pytest.warns(UserWarning, match="are they in the same order"):
-        explain(model, X[::-1])
 
 
 def test_damaged_columns_are_refused(rng):

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import pickle
 import re
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from taxarbor import HMMC, TableEncoder, TableWarning, Taxarbor, Taxonomy
+from taxarbor import HMMC, TableEncoder, TableWarning, Taxarbor
 from taxarbor._errors import InputError, InputTypeError
 from taxarbor.tables.columns import Columns
 
@@ -35,18 +34,14 @@ def make_cars(n=300, seed=0):
     rng = np.random.default_rng(seed)
     origin = rng.choice(["usa", "japan", "europe"], n, p=[0.6, 0.2, 0.2]).astype(object)
     weight = np.where(origin == "usa", 3500.0, 2300.0) + rng.normal(0.0, 200.0, n)
-    cars = pd.DataFrame(
-        {
-            "car_id": rng.permutation(n) + 1000,
-            "weight": weight,
-            "power": weight / 30.0 + rng.normal(0.0, 5.0, n),
-            "origin": origin,
-            "automatic": rng.random(n) < 0.4,
-            "fuel": pd.Categorical(rng.choice(["petrol", "diesel"], n)),
-            "name": [f"car {row}" for row in range(n)],
-            "sold": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), "D"),
-        }
-    )
+    cars = pd.DataFrame({
+        "car_id": rng.permutation(n) + 1000, "weight": weight,
+        "power": weight / 30.0 + rng.normal(0.0, 5.0, n), "origin": origin,
+        "automatic": rng.random(n) < 0.4,
+        "fuel": pd.Categorical(rng.choice(["petrol", "diesel"], n)),
+        "name": [f"car {row}" for row in range(n)],
+        "sold": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), "D"),
+    })  # fmt: skip
     for column in ("weight", "origin", "fuel"):
         cars.loc[rng.choice(n, n // 10, replace=False), column] = None
     return cars
@@ -237,9 +232,8 @@ def test_sparse_columns_are_described_like_dense_ones():
 def test_columns_without_a_use_are_dropped_once():
     x = np.arange(6.0) / 3
     never = pd.Series([pd.NaT] * 6)
-    frame = pd.DataFrame(
-        {"x": x, "never": never, "band": pd.arrays.IntervalArray.from_breaks(range(7))}
-    )
+    band = pd.arrays.IntervalArray.from_breaks(range(7))
+    frame = pd.DataFrame({"x": x, "never": never, "band": band})
     columns = TableEncoder(date_features="from_dtype").fit(frame).columns_
     assert [name for name, _ in columns.dropped] == ["never", "band"]
 
@@ -262,7 +256,7 @@ def test_scales():
     rng = np.random.default_rng(0)
     X = rng.normal(5.0, [1.0, 3.0, 9.0], (400, 3))
     plain = TableEncoder().fit(X).columns_
-    assert (plain.is_plain, plain.is_scaled) == (True, False)
+    assert (dict(plain.readings), plain.is_scaled) == ({}, False)
     np.testing.assert_allclose(TableEncoder(scale="standard").fit_transform(X).std(axis=0), 1.0)
     np.testing.assert_array_equal(TableEncoder(scale=None).fit_transform(X), X)
     # One value far out does not decide how the others are scaled, nor what fills a gap.
@@ -279,9 +273,8 @@ def test_cosine():
     encoder = TableEncoder(metric="cosine").fit(X)
     Z = encoder.transform(X)
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
-    np.testing.assert_allclose(
-        Z, np.divide(X, lengths, where=lengths > 0, out=np.zeros((30, 5)))
-    )
+    expected = np.divide(X, lengths, where=lengths > 0, out=np.zeros((30, 5)))
+    np.testing.assert_allclose(Z, expected)
     np.testing.assert_allclose(encoder.transform(sparse.csr_array(X)).toarray(), Z)
     factors = rng.uniform(0.1, 9.0, (30, 1))
     model = Taxarbor(3, encoder=encoder, random_state=0).fit(X)
@@ -293,18 +286,13 @@ def test_cosine():
 
 @quiet
 @pytest.mark.parametrize("kind", [Taxarbor, HMMC])
-def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
+def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind):
     cars = make_cars()
     model = kind(5, random_state=0).fit(cars)
     tree = model.taxonomy_
     assert (model.predict(cars) == model.labels_).mean() > (0.999 if kind is Taxarbor else 0.9)
     assert model.n_features_in_ == 8
     assert tree.n_features == 16
-    tree.save(tmp_path / "cars.taxarbor")
-    for same in (Taxonomy.load(tmp_path / "cars.taxarbor"), pickle.loads(pickle.dumps(tree))):
-        np.testing.assert_array_equal(same.predict(cars), model.predict(cars))
-        np.testing.assert_array_equal(same.missing, tree.missing)
-        np.testing.assert_equal(same.columns.pack(), tree.columns.pack())
     # Columns are found by name, others do not matter to the tree.
     mixed = cars[["origin", "fuel", "automatic", "weight", "power", "sold"]].assign(more=1)
     for fitted in (tree, model):
@@ -327,15 +315,12 @@ def test_a_tree_takes_the_table_as_it_is_and_speaks_its_units(kind, tmp_path):
 
 
 def test_it_says_what_it_did_to_a_table_once():
-    told = (
-        r"left out: car_id .*\nleft out: name .*\nrecognised: sold .*\n"
-        r"missing values in .*\n.*scaled"
-    )
+    told = r"left out: car_id .*\nleft out: name .*\nrecognised: sold .*\nmissing .*\n.*scaled"
     with pytest.warns(TableWarning, match=told):
         Taxarbor(4, random_state=0).fit(make_cars())
     X = np.arange(40.0).reshape(20, 2)
     plain = Taxarbor(2).fit(X).taxonomy_.columns
-    assert (plain.is_plain, plain.is_scaled, plain.notes) == (True, False, ())
+    assert (dict(plain.readings), plain.is_scaled, plain.notes) == ({}, False, ())
     X[3, 1] = np.nan
     with pytest.warns(TableWarning, match=r"missing values in 1 of 2 .* 2\.5 % of the cells"):
         tree = Taxarbor(2).fit(X).taxonomy_
@@ -372,34 +357,20 @@ def test_a_category_weighs_as_much_as_a_number():
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("scale", "max"), ("metric", "l1")),
-        *(
-            ("categorical_features", value)
-            for value in (["colour"], [9], [True], "origin", 3.5)
-        ),
-    ],
-)
-def test_wrong_parameters(name, value):
-    with pytest.raises(InputError) as caught:
-        TableEncoder(**{name: value}).fit(make_cars())
-    assert caught.value.parameter == name
+def test_wrong_parameters():
+    wrong = [("categorical_features", one) for one in (["colour"], [9], [True], "origin", 3.5)]
+    for name, value in (*wrong, ("scale", "max"), ("metric", "l1")):
+        with pytest.raises(InputError) as caught:
+            TableEncoder(**{name: value}).fit(make_cars())
+        assert caught.value.parameter == name
     with pytest.raises(InputError, match="'name'"):
         TableEncoder(date_features=["name"]).fit(make_cars())
 
 
 def test_tables_that_cannot_be_used():
     empty = pd.DataFrame({"a": [None, None], "b": [np.nan, np.nan], "c": ["x", "x"]})
-    told = (
-        r"X has no column to use: 'a' \(empty\), 'b' \(empty\), "
-        r"'c' \(always the same, or missing\)"
-    )
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=r"no column to use: 'a' \(empty\), .*'c' \(always"):
         TableEncoder().fit(empty)
-    with pytest.raises(InputError, match="'a'"):
-        TableEncoder().fit(pd.DataFrame([[1.0, 2.0]] * 3, columns=["a", "a"]))
     with pytest.raises(InputError, match="column 'a' of X holds infinity, first in row 1"):
         TableEncoder().fit(pd.DataFrame({"a": [1.0, -np.inf, 2.0]}))
     with pytest.raises(InputError, match='must be "auto", None or a TableEncoder; got'):
@@ -431,10 +402,7 @@ def test_rare_values_count_as_gaps():
     columns = TableEncoder().fit(frame).columns_
     assert columns[0].categories == ("a", "b")
     assert columns[0].missing == pytest.approx(2 / 300)
-    assert any(
-        str(note).startswith("rare values count as missing: 'c', 'd' of v")
-        for note in columns.notes
-    )
+    assert any("missing: 'c', 'd' of v" in str(note) for note in columns.notes)
     named = TableEncoder(categorical_features=["v"]).fit(frame).columns_
     assert named[0].categories == ("a", "b", "c", "d")
 
@@ -455,9 +423,8 @@ def read_arff(number, name):
 def test_penguins_and_passengers():
     penguins = read_arff(42585, "data-v1-dl-21854866.arff.gz")
     species = penguins.pop("species")
-    with pytest.warns(
-        TableWarning, match=r"missing values in 5 of 6 .*\nrare .*'_' of sex .*\nnumbers"
-    ):
+    told = r"missing and rare values in 5 of 6 .*\nrare .*'_' of sex .*\nnumbers"
+    with pytest.warns(TableWarning, match=told):
         model = Taxarbor(5, random_state=0).fit(penguins)
     # Gentoos are a branch of their own.
     gentoo = (species == "Gentoo").to_numpy()

@@ -12,9 +12,9 @@ from taxarbor.taxonomy import NodeStatistics, Stability, Taxonomy
 from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.taxonomy.statistics import sum_leaves
 from taxarbor.tree import edit_tree
-from tests.tree.conftest import builder, make_chain, random_trees, refused, same
+from tests.tree.conftest import builder, make_chain, random_trees
 
-__all__ = ["builder", "refused", "same"]
+__all__ = ["builder"]
 
 
 def drop_rows(taxonomy):
@@ -55,6 +55,7 @@ def made_by():
 
 @st.composite
 def taxonomies(draw, has_rules=st.booleans()):  # noqa: B008
+    """Draw a taxonomy, with or without rules and means."""
     n_features = draw(st.integers(1, 3))
     dtype = np.dtype(draw(st.sampled_from(["float32", "float64"])))
     tree = draw(random_trees(has_rules, dtype, n_features))
@@ -78,18 +79,6 @@ def taxonomies(draw, has_rules=st.booleans()):  # noqa: B008
         stability=draw(st.none() | stabilities(tree)),
         made_by=draw(made_by()),
     )
-
-
-@pytest.fixture(scope="session")
-def trees():
-    """Hypothesis strategy of random taxonomies, with and without rules and means."""
-    return taxonomies()
-
-
-@pytest.fixture(scope="session")
-def ruled_trees():
-    """Hypothesis strategy of random taxonomies that predict by their rules."""
-    return taxonomies(st.just(True))
 
 
 @pytest.fixture
@@ -121,9 +110,8 @@ def assessed(known):
     curve = Curve(np.arange(1, 5), np.array([1.0, np.nan, 0.2, 0.1]), np.zeros(4))
     left_out = np.array([0.83, 0.9, 0.95, 0.75, np.nan, 0.5])
     stability = Stability(20, n_recovered, apart, left_out, curve)
-    return dataclasses.replace(
-        known, stability=stability, made_by={"estimator": "Taxarbor", "C": np.inf}
-    )
+    made_by = {"estimator": "Taxarbor", "C": np.inf}
+    return dataclasses.replace(known, stability=stability, made_by=made_by)
 
 
 @pytest.fixture(scope="session")

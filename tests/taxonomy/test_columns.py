@@ -9,29 +9,23 @@ import pytest
 from taxarbor import HMMC, Taxarbor
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
-from tests.tree.conftest import bits
+from tests.tree.conftest import assert_same, bits
 
-MODELS = (
-    Taxarbor(7, random_state=0),
-    HMMC(7, random_state=0),
-    Taxarbor(6, random_state=0),
-    HMMC(6, branching=3, random_state=0),
-)
+MODELS = Taxarbor(7), HMMC(7), Taxarbor(6), HMMC(6, branching=3)
 PAIRS = (["origin", "mpg", "fuel"], ["make", "fuel"], ["origin", "make"], ["mpg", "fuel"])
 
 
 def fitted(model, table):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(table).taxonomy_
+        return model.set_params(random_state=0).fit(table).taxonomy_
 
 
 def counted(taxonomy, node, beside=False):
     """Return the rows of a node, or of its siblings, with outliers."""
-    rows = taxonomy.tree.rows(node)
-    return (
-        np.setdiff1d(taxonomy.tree.rows(taxonomy.tree.parent(node)), rows) if beside else rows
-    )
+    tree = taxonomy.tree
+    rows = tree.rows(node)
+    return np.setdiff1d(tree.rows(tree.parent(node)), rows) if beside else rows
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +39,7 @@ def grown(make_cars):
     wide = make_cars(9, 300)  # with so many values that features are kept sparse
     wide["make"] = wide["make"] + " " + (wide["id"] % 3).astype(str)
     wide = wide[["mpg", "make", "origin"]]
-    return [*found, (fitted(Taxarbor(7, random_state=0), wide), wide)]
+    return [*found, (fitted(Taxarbor(7), wide), wide)]
 
 
 def test_words_are_true_of_the_rows_that_follow_them(grown):
@@ -139,11 +133,11 @@ def test_phrases_of_categories_and_gaps():
     assert phrase(reason, 28) == "origin = a or 5 other values"
 
 
-def test_files_and_pickles_keep_the_table(grown, same, tmp_path):
+def test_files_and_pickles_keep_the_table(grown, tmp_path):
     for taxonomy, table in grown[::4]:
         taxonomy.save(tmp_path / "tree")
         for copy in (Taxonomy.load(tmp_path / "tree"), pickle.loads(pickle.dumps(taxonomy))):
-            same(taxonomy, copy)
+            assert_same(taxonomy, copy)
             np.testing.assert_array_equal(copy.missing, taxonomy.missing)
             assert bits(copy.columns) == bits(taxonomy.columns)
             assert str(copy) == str(taxonomy)
@@ -160,5 +154,5 @@ def test_names_and_units_are_those_of_the_table(grown):
         taxonomy.rename_features([*names[1:], "another"])
     X = np.random.default_rng(0).normal(size=(40, 2))
     X[0, 0] = np.nan
-    plain = fitted(Taxarbor(2, random_state=0), X)
+    plain = fitted(Taxarbor(2), X)
     assert plain.rename_features(["a", "b"]).feature_names == ("a", "b")

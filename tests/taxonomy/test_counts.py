@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 
 from taxarbor import TableWarning, Taxarbor, load_animals
@@ -19,7 +18,8 @@ from taxarbor.metrics import tree_scores
 from taxarbor.plot import plot_dendrogram, plot_tree
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.tree import TreeBuilder
-from tests.taxonomy.conftest import drop_rows
+from tests.taxonomy.conftest import drop_rows, taxonomies
+from tests.tree.conftest import assert_same
 
 COUNTS = r"taxonomy\.attach\(X\)"
 
@@ -68,20 +68,18 @@ def test_what_needs_no_rows_is_the_same(animals):
 
 
 def test_what_needs_rows_says_what_to_do(animals):
-    _, taxonomy = animals
-    counts = drop_rows(taxonomy)
+    counts = drop_rows(animals[1])
+    classes = np.arange(counts.tree.n_rows) % 3
     for ask in (
-        lambda: counts.tree.labels,
-        lambda: counts.tree.rows(0),
-        lambda: counts.cut(3),
-        lambda: tree_scores(counts, np.arange(taxonomy.tree.n_rows) % 3),
-        lambda: plot_tree(counts, classes=np.arange(taxonomy.tree.n_rows) % 3),
+        *(lambda: counts.tree.labels, lambda: counts.tree.rows(0), lambda: counts.cut(3)),
+        lambda: tree_scores(counts, classes),
+        lambda: plot_tree(counts, classes=classes),
     ):
         with pytest.raises(InputError, match=COUNTS):
             ask()
 
 
-def test_node_weights_are_kept(weighted, same, tmp_path):
+def test_node_weights_are_kept(weighted, tmp_path):
     assert weighted.tree.n_rows == 17
     assert weighted.tree.node_weights.tolist() == [12.5, 3.0, 6.5, 3.0, 2.5, 4.0]
     assert weighted.prune(3).tree.node_weights.tolist() == [12.5, 3.0, 6.5, 3.0]
@@ -89,15 +87,15 @@ def test_node_weights_are_kept(weighted, same, tmp_path):
     path = tmp_path / "tree.taxarbor"
     weighted.save(path)
     for again in (Taxonomy.load(path), pickle.loads(pickle.dumps(weighted))):
-        same(again, weighted)
+        assert_same(again, weighted)
         assert again.tree.n_noise == 7
 
 
-@given(data=st.data())
+@given(taxonomy=taxonomies())
 @settings(max_examples=40, deadline=None)
-def test_any_tree_of_counts_is_written_and_read(data, trees, same):
-    taxonomy = drop_rows(data.draw(trees))
-    same(pickle.loads(pickle.dumps(taxonomy)), taxonomy)
+def test_any_tree_of_counts_is_written_and_read(taxonomy):
+    taxonomy = drop_rows(taxonomy)
+    assert_same(pickle.loads(pickle.dumps(taxonomy)), taxonomy)
     assert json.loads(to_json(taxonomy))["order"] is None
 
 

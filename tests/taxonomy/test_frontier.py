@@ -13,7 +13,7 @@ from taxarbor.tree import LinearRule, TreeBuilder
 from taxarbor.tree.rule import unscale_rule
 from tests.conftest import describe_tree
 from tests.taxonomy.conftest import drop_rows
-from tests.tree.conftest import frontier
+from tests.tree.conftest import assert_refused, frontier
 
 SEEDS = range(12)
 N_FEATURES = 4
@@ -63,28 +63,23 @@ def test_who_decides_and_among_what(four_clusters, three_nodes):
             method(7)
 
 
-def test_targets_that_make_no_rule(refused):
+def test_targets_that_make_no_rule():
     W, center = np.eye(3), np.zeros(3)
     cases = [[0, 1], [0.0, 1.0, 2.0], [0, 0, 0], [1, 2, 3], [0, 2, 3], [0, 1, 0]]
-    refused(lambda targets: LinearRule(W, center, None, targets), cases)
+    assert_refused(lambda targets: LinearRule(W, center, None, targets), cases)
     rule = LinearRule(W, center, targets=[0, 0, 1])
     assert (rule.n_scores, rule.n_targets) == (3, 2)
     assert unscale_rule(rule, center, np.full(3, 2.0)).targets.tolist() == [0, 0, 1]
 
 
-def test_rules_that_do_not_fit_the_tree(refused, three_nodes):
+def test_rules_that_do_not_fit_the_tree(three_nodes):
     taxonomy, _ = three_nodes
     root, _, other = taxonomy.tree.rules[:3]
     none = [None] * 4
-    cases = [
-        (root, None, None, *none),
-        (other, None, other, *none),
-        (root, other, other, *none),
-        (root, None, root, *none),
-        (None, None, other, *none),
-        (root, None, other, *none[1:], other),
-    ]
-    refused(lambda rules: with_rules(taxonomy, rules), cases)
+    starts = (root, None, None), (other, None, other), (root, other, other), (root, None, root)
+    cases = [(*start, *none) for start in (*starts, (None, None, other))]
+    cases.append((root, None, other, *none[1:], other))
+    assert_refused(lambda rules: with_rules(taxonomy, rules), cases)
 
 
 def test_leaves_without_rows_go_and_others_stay_where_they_were():
@@ -105,34 +100,27 @@ def test_leaves_without_rows_go_and_others_stay_where_they_were():
 
 def mean_weights(taxonomy, node, decider):
     """Return the mean of the weights of a rule that lead below a node, by rows."""
-    rule, total, n_rows = taxonomy.tree.rules[decider], np.zeros(N_FEATURES), 0
-    for place, below in enumerate(taxonomy.tree.frontier(decider)):
-        if node in taxonomy.tree.path(below):
-            total += taxonomy.tree.sizes[below] * rule.weights[rule.targets == place].mean(
-                axis=0
-            )
-            n_rows += taxonomy.tree.sizes[below]
-    return total / n_rows
+    tree, rule = taxonomy.tree, taxonomy.tree.rules[decider]
+    below = [one for one in tree.frontier(decider) if node in tree.path(one)]
+    places = [tree.frontier(decider).index(one) for one in below]
+    means = [rule.weights[rule.targets == place].mean(axis=0) for place in places]
+    return np.average(means, axis=0, weights=tree.sizes[below])
 
 
 def test_reasons_are_the_mean_weights_below_a_node():
     for seed in SEEDS:
         taxonomy, X = grow(seed)
         taxonomy = taxonomy.prune(max(2, taxonomy.tree.n_leaves - seed % 3))
-        for node in range(1, taxonomy.tree.n_nodes):
-            parent = taxonomy.tree.parent(node)
-            decider = taxonomy.tree.decided_by(parent)
-            is_plain = taxonomy.tree.rules[decider].n_scores == len(
-                taxonomy.tree.children(parent)
-            )
-            is_plain = is_plain and decider == parent
-            if is_plain:
+        tree = taxonomy.tree
+        for node in range(1, tree.n_nodes):
+            parent = tree.parent(node)
+            decider = tree.decided_by(parent)
+            n_scores = tree.rules[decider].n_scores
+            if decider == parent and n_scores == len(tree.children(parent)):
                 continue  # as before: tested with other reasons
-            contrast = mean_weights(taxonomy, node, decider) - mean_weights(
-                taxonomy, parent, decider
-            )
-            rest = np.setdiff1d(taxonomy.tree.rows(parent), taxonomy.tree.rows(node))
-            gap = X[taxonomy.tree.rows(node)].mean(axis=0) - X[rest].mean(axis=0)
+            own, above = (mean_weights(taxonomy, one, decider) for one in (node, parent))
+            contrast, rest = own - above, np.setdiff1d(tree.rows(parent), tree.rows(node))
+            gap = X[tree.rows(node)].mean(axis=0) - X[rest].mean(axis=0)
             gains = contrast * gap
             for reason in taxonomy.reasons(node, None):
                 at = reason.feature

@@ -71,9 +71,8 @@ def test_the_first_reasons_are_those_that_pull_apart(taxonomy, X):
 
 def test_the_root_has_no_reasons_and_nor_have_trees_without_rules(taxonomy):
     assert taxonomy.reasons(0) == taxonomy.reasons(0, None) == ()
-    bare = dataclasses.replace(
-        taxonomy, tree=dataclasses.replace(taxonomy.tree, rules=(None,) * taxonomy.tree.n_nodes)
-    )
+    tree = dataclasses.replace(taxonomy.tree, rules=(None,) * taxonomy.tree.n_nodes)
+    bare = dataclasses.replace(taxonomy, tree=tree)
     assert bare.means is not None
     assert not any(bare.reasons(node, None) for node in range(bare.tree.n_nodes))
     for node in (-1, taxonomy.tree.n_nodes):

@@ -46,21 +46,16 @@ def test_words_are_true_of_new_rows(dtype, seed):
     rng = np.random.default_rng(seed)
     # Of columns as wide as each other one alone may not divide the clusters.
     scale, shift = 10.0 ** rng.permutation(np.arange(-3.0, 4.0))[:5], rng.normal(size=5) * 50
-    X, new = (
-        (rng.normal(size=(n, 5)) * scale + shift).round(3).astype(dtype) for n in (400, 4000)
-    )
-    for model in (
-        Taxarbor(9, max_features=1, random_state=0),
-        HMMC(4, alpha=0.3, random_state=0),
-    ):
-        fitted = model.fit(X).taxonomy_
+    rows = (rng.normal(size=(4400, 5)) * scale + shift).round(3).astype(dtype)
+    X, new = rows[:400], rows[400:]
+    for model in (Taxarbor(9, max_features=1), HMMC(4, alpha=0.3)):
+        fitted = model.set_params(random_state=0).fit(X).taxonomy_
         taxonomy = round_thresholds(fitted, X)
         np.testing.assert_array_equal(taxonomy.predict(X), fitted.predict(X))
         n_words = count_words(taxonomy, np.concatenate([new, at_thresholds(taxonomy, new)]))
         assert n_words >= 8 or isinstance(model, HMMC)
-        np.testing.assert_array_equal(
-            taxonomy.predict(sparse.csr_array(X)), taxonomy.predict(X)
-        )
+        by_csr = taxonomy.predict(sparse.csr_array(X))
+        np.testing.assert_array_equal(by_csr, taxonomy.predict(X))
 
 
 def at_thresholds(taxonomy, X):
@@ -69,12 +64,8 @@ def at_thresholds(taxonomy, X):
     for node in range(1, taxonomy.tree.n_nodes):
         for reason in taxonomy.reasons(node, None):
             if reason.threshold is not None:
-                at = X.dtype.type(reason.threshold)
-                for value in (
-                    at,
-                    np.nextafter(at, X.dtype.type(-np.inf)),
-                    np.nextafter(at, X.dtype.type(np.inf)),
-                ):
+                at, end = X.dtype.type(reason.threshold), X.dtype.type(np.inf)
+                for value in (at, np.nextafter(at, -end), np.nextafter(at, end)):
                     row = X[node].copy()
                     row[reason.feature] = value
                     rows.append(row)

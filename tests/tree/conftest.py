@@ -22,10 +22,8 @@ def bits(value):
         assert not value.flags.writeable
         return value.dtype, value.shape, repr(value.tolist())
     if isinstance(value, PARTS):
-        fields = [
-            field for field in dataclasses.fields(value) if not field.name.startswith("_")
-        ]
-        return type(value), *(bits(getattr(value, field.name)) for field in fields)
+        names = [one.name for one in dataclasses.fields(value) if not one.name.startswith("_")]
+        return type(value), *(bits(getattr(value, name)) for name in names)
     if isinstance(value, tuple | list):
         return [bits(item) for item in value]
     return type(value), repr(value)
@@ -98,28 +96,11 @@ def random_trees(draw, has_rules=st.booleans(), dtype=np.dtype(np.float64), n_fe
     return builder.freeze()
 
 
-@pytest.fixture(scope="session")
-def trees():
-    """Hypothesis strategy of random trees, with and without rules."""
-    return random_trees()
-
-
-@pytest.fixture(scope="session")
-def same():
-    """Assertion that two trees are the same."""
-    return assert_same
-
-
-@pytest.fixture(scope="session")
-def refused():
-    """Assertion that a function refuses each of some values."""
-
-    def check(function, values, error=ValueError):
-        for value in values:
-            with pytest.raises(error):
-                function(value)
-
-    return check
+def assert_refused(function, values):
+    """Assert that a function refuses each of some values."""
+    for value in values:
+        with pytest.raises(ValueError):  # noqa: PT011
+            function(value)
 
 
 @pytest.fixture(scope="session")

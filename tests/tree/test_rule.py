@@ -6,6 +6,7 @@ from scipy.spatial.distance import cdist
 
 from taxarbor.tree import LinearRule
 from taxarbor.tree.rule import threshold_of, unscale_rule
+from tests.tree.conftest import assert_refused
 
 DTYPES = ("float32", "float64")
 
@@ -35,14 +36,15 @@ def test_a_rule_is_frozen_and_owns_its_arrays():
         rule.weights = W
 
 
-def test_what_is_no_rule_is_refused(refused):
+def test_what_is_no_rule_is_refused():
     W, two = np.ones((2, 2)), np.ones(2)
     cases = [(two, two), (np.ones((2, 3)), two), (np.ones((1, 2)), two)]
     cases += [(np.ones((2, 0)), np.ones(0)), (W.astype("float32"), two)]
     cases += [(W.astype(kind), two.astype(kind)) for kind in (int, str)]
     cases += [(W * np.nan, two), (W, two * np.inf)]
     offsets = np.zeros(3), np.zeros((2, 1)), 0.0, np.zeros(2, "float32"), [1, 2], two * np.inf
-    refused(lambda parts: LinearRule(*parts), cases + [(W, two, wrong) for wrong in offsets])
+    cases += [(W, two, wrong) for wrong in offsets]
+    assert_refused(lambda parts: LinearRule(*parts), cases)
 
 
 def test_the_nearest_point():
@@ -63,18 +65,17 @@ def test_the_nearest_point():
     assert rule.offsets.tolist() == [-2, -0.5, -0.5]
 
 
-def test_points_that_make_no_rule(refused):
+def test_points_that_make_no_rule():
     shapes = [np.zeros(3), np.zeros((0, 3)), np.zeros((2, 3), int), np.zeros((1, 3))]
     too_far = np.array([[1e200], [-1e200]]), np.array([[3e38], [-3e38]], dtype="float32")
-    refused(LinearRule.nearest, [*shapes, np.full((2, 3), np.nan), *too_far])
+    assert_refused(LinearRule.nearest, [*shapes, np.full((2, 3), np.nan), *too_far])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_threshold_beyond_all_numbers_warns_of_nothing(dtype):
     tiny = np.finfo(dtype).smallest_subnormal
-    rule = LinearRule(
-        np.array([[0.0], [tiny]], dtype), np.zeros(1, dtype), np.array([1, 0], dtype)
-    )
+    weights, offsets = np.array([[0.0], [tiny]], dtype), np.array([1, 0], dtype)
+    rule = LinearRule(weights, np.zeros(1, dtype), offsets)
     assert threshold_of(rule, 0) >= np.finfo(dtype).max
 
 

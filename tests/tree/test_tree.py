@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from taxarbor import HMMC
 from taxarbor.tree import LinearRule, Tree, TreeBuilder
-from tests.tree.conftest import frontier
+from tests.conftest import assert_same_rules
+from tests.tree.conftest import assert_refused, assert_same, frontier, random_trees
 
 INDICES = ("order", "start", "stop", "parents", "sizes", "birth", "depth", "leaves")
 ARRAYS = (*INDICES, "score", "objective")
@@ -52,9 +53,8 @@ def test_a_root_alone():
     assert tree.labels.tolist() == tree.cut(1).tolist() == tree.cut(depth=3).tolist() == [0] * 3
 
 
-@given(data=st.data())
-def test_sizes_add_up(trees, data):
-    tree = data.draw(trees)
+@given(tree=random_trees())
+def test_sizes_add_up(tree):
     assert tree.sizes[0] == tree.n_rows == len(tree.order) == tree.sizes[tree.leaves].sum()
     for node in range(tree.n_nodes):
         children = tree.children(node)
@@ -123,10 +123,10 @@ def faults(t):
     return [*faults, {"notes": a_note, "rules": no_rules}]
 
 
-def test_broken_invariants_are_refused(known, refused):
+def test_broken_invariants_are_refused(known):
     cases = faults(known)
     assert len(cases) > 35
-    refused(lambda change: dataclasses.replace(known, **change), cases)
+    assert_refused(lambda change: dataclasses.replace(known, **change), cases)
 
 
 def test_a_split_needs_two_children(known):
@@ -149,11 +149,11 @@ def test_cuts_of_the_known_tree(known):
         assert known.cut(depth=depth).tolist() == known.labels.tolist()
 
 
-def test_cuts_that_cannot_be(known, refused):
+def test_cuts_that_cannot_be(known):
     cases = [*({"n_clusters": n} for n in (0, -1, 5)), {"depth": -1}, {}]
     cases += [{"n_clusters": 2, "depth": 1}]
     for method in (known.cut, known.prune):
-        refused(lambda limits, method=method: method(**limits), cases)
+        assert_refused(lambda limits, method=method: method(**limits), cases)
         with pytest.raises(TypeError):
             method(2.5)
 
@@ -164,9 +164,8 @@ def limits_of(tree):
     return by_number + [{"depth": d} for d in range(tree.height + 1)]
 
 
-@given(data=st.data())
-def test_cuts_nest(trees, data):
-    tree = data.draw(trees)
+@given(tree=random_trees())
+def test_cuts_nest(tree):
     cuts = [tree.cut(n) for n in range(1, tree.n_leaves + 1)]
     sizes = [len(np.unique(cut)) for cut in cuts]
     assert all(size <= n for n, size in enumerate(sizes, start=1))
@@ -181,24 +180,22 @@ def test_cuts_nest(trees, data):
             assert set(labels) == set(range(labels.max() + 1))
 
 
-@given(data=st.data())
-def test_pruning_is_cutting(trees, same, data):
-    tree = data.draw(trees)
+@given(tree=random_trees(), data=st.data())
+def test_pruning_is_cutting(data, tree):
     for limit in limits_of(tree):
         pruned = tree.prune(**limit)
         np.testing.assert_array_equal(pruned.labels, tree.cut(**limit))
-        same(pruned, pruned.prune(pruned.n_leaves))
-        same(pruned, tree.prune(**limit).prune(depth=pruned.height))
-    same(tree, tree.prune(tree.n_leaves))
-    same(tree, tree.prune(depth=tree.height))
+        assert_same(pruned, pruned.prune(pruned.n_leaves))
+        assert_same(pruned, tree.prune(**limit).prune(depth=pruned.height))
+    assert_same(tree, tree.prune(tree.n_leaves))
+    assert_same(tree, tree.prune(depth=tree.height))
     many = data.draw(st.integers(1, tree.n_leaves))
     few = data.draw(st.integers(1, tree.prune(many).n_leaves))
-    same(tree.prune(few), tree.prune(many).prune(few))
+    assert_same(tree.prune(few), tree.prune(many).prune(few))
 
 
-@given(data=st.data())
-def test_pruned_nodes_keep_what_is_known_of_them(trees, data):
-    tree = data.draw(trees)
+@given(tree=random_trees(), data=st.data())
+def test_pruned_nodes_keep_what_is_known_of_them(data, tree):
     pruned = tree.prune(depth=data.draw(st.integers(0, tree.height)))
     kept = np.flatnonzero(tree.depth <= pruned.height)
     assert pruned.n_nodes == len(kept)
@@ -229,9 +226,6 @@ def test_growing_less_is_pruning():
             pruned = large.prune(grown.n_leaves)
             for name in ("labels", "parents", "start", "stop", "birth"):
                 np.testing.assert_array_equal(getattr(pruned, name), getattr(grown, name))
-            for ours, theirs in zip(pruned.rules, grown.rules, strict=True):
-                assert (ours is None) == (theirs is None)
-                for name in ("weights", "center", "offsets") if ours else ():
-                    assert getattr(ours, name).tobytes() == getattr(theirs, name).tobytes()
+            assert_same_rules(pruned, grown, ("weights", "center", "offsets"))
             inner = [not grown.is_leaf(node) for node in range(grown.n_nodes)]
             np.testing.assert_array_equal(pruned.score[inner], grown.score[inner])

@@ -5,24 +5,24 @@ Outputs are written whole or not at all. Folders and large files are read in blo
 
 import csv
 import os
+import re
 import sys
 import warnings
 import webbrowser
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taxarbor._atomic_write import check_target, write_atomically
 from taxarbor._errors import InputError, counted
-from taxarbor._frames import is_frame
 from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.cli._shell import print_data
-from taxarbor.sources import RAW, LocalSource, Source, open_source, stored_format
-from taxarbor.tables import read_table
+from taxarbor.estimators import HMMC, Taxarbor
+from taxarbor.sources import LocalSource, Source, open_source, stored_format
+from taxarbor.tables import Table, TableEncoder, read_table
 from taxarbor.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -33,22 +33,11 @@ MAX_BYTES_IN_MEMORY = 200_000_000
 """Size of the largest file that is read into memory if its format can be read in blocks."""
 SAMPLE_ROWS = 100_000
 """Rows of a folder or a large file that explain and report read."""
+COMPRESSION = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 LABEL_SUFFIXES = ("", ".csv", ".tsv", ".txt", ".parquet")
 
 
 # Tables
-
-
-class Rows(NamedTuple):
-    """The rows of a file, with the names and classes of those that are in memory."""
-
-    source: Source
-    is_frame: bool
-    """Whether columns may have units and texts; those of a matrix do not."""
-    names: tuple[str, ...] | None = None
-    labels: NDArray[np.str_] | None = None
-    id_column: str | None = None
-    notes: tuple[str, ...] = ()
 
 
 @final
@@ -61,40 +50,38 @@ class DataFile:
     id_column: str | None = None
     label_column: str | None = None
     sheet: str | None = None
-    layer: str | None = None
+    layer: str = ""
 
     def __str__(self) -> str:
         return "standard input" if self.path == STDIN else str(self.path)
 
     @property
-    def stored_format(self) -> str | None:
-        """The format, if it is one that can be read in blocks."""
-        return self.format or stored_format(self.path)
+    def kind(self) -> str:
+        """The format, as it is given or as the extension says."""
+        return self.format or stored_format(self.path) or self.path.suffix.lower()[1:]
 
     def read(
         self,
         columns: Sequence[str] = (),
-        categories: Sequence[str] = (),
         names: Path | None = None,
         *,
         features: Sequence[str] = (),
         option: str = "",
-    ) -> Rows:
-        """Return the rows, in blocks if they are many.
+    ) -> Table:
+        """Return the rows as a table whose ``X`` is a source, in blocks if they are many.
 
-        ``option`` needs all of them in memory, as the columns with names, classes and
-        categories do. Columns that are ``features`` name no rows; ``names`` is a file with
-        those of all columns.
+        ``option`` needs all of them in memory, as the columns with names and classes do.
+        Columns that are ``features`` name no rows; ``names`` is a file with those of all
+        columns.
         """
-        roles = {"--id-column": self.id_column, "--label-column": self.label_column}
-        roles["--categories"] = ",".join(categories)
-        option = option or next((name for name, given in roles.items() if given), "")
-        layer = RAW if self.layer == "raw" else self.layer or ""
-        if self.path.is_dir() and option:
-            raise InputError(f"{option} needs all rows in memory, and {self} is a folder")
-        if self.path.is_dir() or (not option and self._is_large()):
-            source = open_source(self.path, columns or None, self.format, layer=layer)
-            return Rows(_name_columns(source, names), self.stored_format == "parquet")
+        roles = {option: option, "--id-column": self.id_column}
+        roles |= {"--label-column": self.label_column}
+        in_memory = next((name for name, given in roles.items() if given), "")
+        if self.path.is_dir() and in_memory:
+            raise InputError(f"{in_memory} needs all rows in memory, and {self} is a folder")
+        if self.path.is_dir() or (not in_memory and self._is_large()):
+            source = open_source(self.path, columns or None, self.format, layer=self.layer)
+            return Table(_name_columns(source, names), None)
         table = read_table(
             str(self.path),
             columns=columns or None,
@@ -102,31 +89,17 @@ class DataFile:
             label_column=self.label_column,
             format=self.format,
             sheet=self.sheet,
-            layer=layer or None,
+            layer=self.layer or None,
             features=features,
         )
-        self._mark_categories(table.X, categories)
         source = open_source(table.X, feature_names=table.feature_names)
-        if layer and isinstance(source, LocalSource):  # which the model is to know
-            source = replace(source, layer=layer)
-        source = _name_columns(source, names)
-        rest = (table.row_names, table.labels, table.id_column, table.notes)
-        return Rows(source, is_frame(table.X), *rest)
+        if self.layer and isinstance(source, LocalSource):  # which the model is to know
+            source = replace(source, layer=self.layer)
+        return replace(table, X=_name_columns(source, names))
 
     def _is_large(self) -> bool:
-        if self.stored_format not in ("npy", "parquet", "h5ad") or not self.path.is_file():
-            return False
-        return self.path.stat().st_size > MAX_BYTES_IN_MEMORY
-
-    def _mark_categories(self, X: TableLike, names: Sequence[str]) -> None:
-        """Make columns of a frame categories."""
-        known = {}
-        if is_frame(X):
-            known = {name if isinstance(name, str) else f"x{name}": name for name in X.columns}
-        for name in names:
-            if name not in known:
-                raise InputError(f"names {name!r}, which is no column of {self}", "categories")
-            X[known[name]] = X[known[name]].astype("category")
+        has_blocks = self.kind in ("npy", "parquet", "h5ad") and self.path.is_file()
+        return has_blocks and self.path.stat().st_size > MAX_BYTES_IN_MEMORY
 
     def find_embedding(self, name: str | None, known: Sequence[str] | None) -> TableLike:
         """Return the embedding that an option names, in a form that ``fit`` takes.
@@ -135,9 +108,9 @@ class DataFile:
         """
         if name is None or name in (known or ()) or name.endswith(".npy"):
             return name
-        if self.stored_format == "h5ad":
+        if self.kind == "h5ad":
             return open_source(self.path, None, self.format, name).embedding
-        if self.stored_format == "parquet":
+        if self.kind == "parquet":
             source = open_source(self.path, [name], self.format, name)
             return source.sample(source.n_rows, seed=0).embedding
         return name
@@ -165,38 +138,98 @@ def load_model(path: Path, n_clusters: int | None = None) -> Taxonomy:
     return taxonomy if n_clusters is None else taxonomy.prune(n_clusters)
 
 
-def read_rows(taxonomy: Taxonomy, file: DataFile, option: str = "") -> Rows:
+def read_rows(taxonomy: Taxonomy, file: DataFile, option: str = "") -> Table:
     """Return rows for a model; columns that it reads name no rows."""
     columns = taxonomy.columns
-    used = columns.positions.tolist() if columns.names else ()
-    file = replace(file, layer=columns.layer)
-    return file.read(features=[(columns.names or ())[at] for at in used], option=option)
+    names = columns.names or ()
+    features = [names[at] for at in columns.positions] if names else ()
+    return replace(file, layer=columns.layer).read(features=features, option=option)
 
 
-def attach_rows(taxonomy: Taxonomy, rows: Rows) -> tuple[Taxonomy, Rows]:
-    """Return a model with its rows in memory, and these.
+def attach_rows(
+    taxonomy: Taxonomy, rows: Table, most: int | None = None
+) -> tuple[Taxonomy, Table]:
+    """Return a model with its rows in memory, ``most`` of them, and these.
 
     Of a folder or a large file they are a sample, and a warning says so.
     """
-    source = rows.source
+    source = rows.X
     if source.n_rows != taxonomy.tree.n_rows:
         given = f"{counted(source.n_rows, 'row')}, and the model was fitted to"
         raise InputError(f"has {given} {taxonomy.tree.n_rows:,}: pass the same rows", "X")
-    sample = source.sample(source.n_rows if source.in_memory else SAMPLE_ROWS, seed=0)
-    is_part = len(sample.rows) < source.n_rows
-    if is_part:
-        part = f"a sample of {len(sample.rows):,} of {source.n_rows:,} rows"
+    most = most or (source.n_rows if source.in_memory else SAMPLE_ROWS)
+    if source.n_rows > most:
+        sample = source.sample(most, seed=0)
+        part = f"a sample of {most:,} of {source.n_rows:,} rows"
         warnings.warn(f"{part} is used, and numbered from 0", UserWarning, stacklevel=2)
         source = open_source(sample.table, feature_names=source.names)
-    if is_part or not taxonomy.tree.has_rows:
+        names, labels = rows.row_names, rows.labels
+        names = None if names is None else tuple(names[row] for row in sample.rows.tolist())
+        labels = None if labels is None else labels[sample.rows]
+        rows = replace(rows, row_names=names, labels=labels)
         taxonomy = taxonomy.attach(source)
-    return taxonomy, rows._replace(source=source)
+    elif not taxonomy.tree.has_rows:
+        taxonomy = taxonomy.attach(source)
+    return taxonomy, replace(rows, X=source)
 
 
-def read_model(model: Path, file: DataFile, option: str = "") -> tuple[Taxonomy, Rows]:
+def read_model(
+    model: Path, file: DataFile, option: str = "", most: int | None = None
+) -> tuple[Taxonomy, Table]:
     """Return a model and the rows that it was fitted to, in memory."""
     taxonomy = load_model(model)
-    return attach_rows(taxonomy, read_rows(taxonomy, file, option))
+    return attach_rows(taxonomy, read_rows(taxonomy, file, option), most)
+
+
+# Fits and refits
+
+
+def make_encoder(scale: str, *, is_matrix: bool, **parameters: Any) -> TableEncoder | str:
+    """Return the encoder of a table; a matrix has one unit, and is scaled only on request."""
+    usual: Any = TableEncoder(scale=None if is_matrix else "auto")
+    scales: dict[str, Any] = {"auto": usual.scale, "standard": "standard", "none": None}
+    encoder = TableEncoder(scale=scales[scale], **parameters)
+    is_usual = scale == "auto" and encoder.get_params() == usual.get_params()
+    return "auto" if is_usual else encoder
+
+
+def fit_without(
+    estimator: Taxarbor, source: Source, excluded: Sequence[str], vectors: TableLike
+) -> Taxonomy:
+    """Fit to rows without some columns; those that have no names are x0, x1, and so on."""
+    if not excluded:
+        return estimator.fit(source, embedding=vectors).taxonomy_
+    known = source.names or [f"x{place}" for place in range(source.n_columns)]
+    if unknown := [name for name in excluded if name not in known]:
+        raise InputError(f"names {unknown[0]!r}, which is no column of the table", "exclude")
+    kept = [place for place, name in enumerate(known) if name not in excluded]
+    if not kept:
+        raise InputError("leaves no column", "exclude")
+    part = open_source(source, feature_names=known).keep([known[place] for place in kept])
+    taxonomy = estimator.fit(part, embedding=vectors).taxonomy_
+    names = None if source.names is None else tuple(source.names)
+    columns, width = taxonomy.columns, source.n_columns  # as the model reads whole tables
+    positions = np.array(kept)[columns.positions]
+    columns = replace(columns, n_columns_in=width, positions=positions, names=names)
+    return replace(taxonomy, columns=columns)
+
+
+def restore_estimator(taxonomy: Taxonomy) -> Taxarbor | HMMC:
+    """Return the fitted estimator of a model, as assess refits it."""
+    parameters = dict(taxonomy.made_by or {})
+    kinds: dict[str, type[Taxarbor | HMMC]] = {"Taxarbor": Taxarbor, "HMMC": HMMC}
+    if (kind := kinds.get(parameters.pop("estimator", ""))) is None:
+        raise InputError("the model does not hold its parameters: fit it again")
+    for name in ("encoder", "embedding"):  # refits have the features of the model
+        parameters.pop(name, None)
+    if parameters.get("n_clusters") is not None:
+        parameters["n_clusters"] = taxonomy.tree.n_leaves  # it may be pruned
+    try:
+        estimator = kind(**parameters)
+    except TypeError as error:
+        raise InputError(f"the model has unknown parameters: {error}") from error
+    estimator.taxonomy_ = taxonomy
+    return estimator
 
 
 # Outputs
@@ -204,7 +237,7 @@ def read_model(model: Path, file: DataFile, option: str = "") -> tuple[Taxonomy,
 
 def stem_of(data: Path) -> str | None:
     """Return the name of a file without folder and extensions; None for standard input."""
-    return None if data == STDIN else Path(data.name.removesuffix(".gz")).stem
+    return None if data == STDIN else Path(COMPRESSION.sub("", data.name)).stem
 
 
 def check_outputs(
@@ -238,12 +271,12 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda file: file.write(data))
 
 
-def write_page(path: Path, taxonomy: Taxonomy, rows: Rows, title: str | None) -> None:
+def write_page(path: Path, taxonomy: Taxonomy, rows: Table, title: str | None) -> None:
     """Write an HTML report of a model and the rows that it was fitted to."""
     from taxarbor.report import report
 
     title = title or "A taxonomy"
-    report(taxonomy, rows.source, path, row_names=rows.names, classes=rows.labels, title=title)
+    report(taxonomy, rows.X, path, row_names=rows.row_names, classes=rows.labels, title=title)
 
 
 def open_in_browser(page: Path) -> bool:
@@ -269,7 +302,7 @@ def format_csv(
 
 
 def write_labels(
-    path: Path | None, labels: IndexArray, rows: Rows, probabilities: Array | None = None
+    path: Path | None, labels: IndexArray, rows: Table, probabilities: Array | None = None
 ) -> None:
     """Write a line per row to a file or standard output: its name or number, its cluster.
 
@@ -282,7 +315,7 @@ def write_labels(
         frame["probability"] = np.where(labels < 0, np.nan, probabilities.max(axis=1))
         frame[[f"c{leaf}" for leaf in range(probabilities.shape[1])]] = probabilities
     header = "row" if rows.id_column in (None, *frame.columns) else rows.id_column
-    names = None if rows.names is None else pd.Series(rows.names, dtype=object)
+    names = None if rows.row_names is None else pd.Series(rows.row_names, dtype=object)
     frame.insert(0, header, np.arange(len(frame)) if names is None else names)
     suffix = "" if path is None else path.suffix.lower()
     if path is not None and suffix == ".parquet":

@@ -23,6 +23,7 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 OPTION_NAMES = {
     **{"random_state": "seed", "n_jobs": "jobs", "feature_names": "names"},
     **{"categorical_features": "categories", "text_features": "text"},
+    **{"numeric_features": "numbers"},
     **{"missing_values": "missing"},
 }
 """Parameters whose options have other names."""
@@ -101,9 +102,7 @@ class Commands(TyperGroup):
                 command = "taxarbor" if error.ctx is None else error.ctx.command_path
                 _print_error(f"{message} See {command} --help")
             code = BAD_INPUT
-        except typer.Abort:  # Ctrl-C while the arguments are parsed
-            code = INTERRUPTED
-        if code == INTERRUPTED:
+        if code == INTERRUPTED:  # as typer says for Ctrl-C
             _print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -113,31 +112,24 @@ class Commands(TyperGroup):
             result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()  # a full disk or a closed pipe raises here, and not at exit
-        except (BrokenPipeError, typer.Exit, typer.Abort, UsageError):
+        except (BrokenPipeError, typer.Exit, UsageError):
             raise
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
-            message = _describe(error, self._find_options(ctx))
+            message = _describe(error, self.get_command(ctx, ctx.invoked_subcommand))
             if message is None:
                 raise
             _print_error(message)
             raise typer.Exit(BAD_INPUT) from None
         return result
 
-    def _find_options(self, ctx: Any) -> Callable[[str], str | None]:
-        """Return a function from parameters of the library to options of the command."""
-        command = self.get_command(ctx, ctx.invoked_subcommand)
-        params = [] if command is None else command.params
-        names = {param.name: max(param.opts, key=len) for param in params}
-        options = {name: text for name, text in names.items() if text.startswith("--")}
-        return lambda name: (options | {"X": "the table"}).get(OPTION_NAMES.get(name, name))
 
-
-def _describe(error: Exception, options: Callable[[str], str | None]) -> str | None:
+def _describe(error: Exception, command: Any) -> str | None:
     """Return one line on an error of the user's input or machine, None for a bug."""
-    if isinstance(error, InputError):
-        return error.message(options)
+    if isinstance(error, InputError):  # of a parameter, whose option is named
+        names = {param.name: max(param.opts, key=len) for param in command.params}
+        options = {name: text for name, text in names.items() if text.startswith("--")}
+        options["X"] = "the table"
+        return error.message(lambda name: options.get(OPTION_NAMES.get(name, name)))
     if isinstance(error, MemoryError):
         return "not enough memory: use fewer rows or columns"
     if isinstance(error, ImportError):
@@ -189,12 +181,11 @@ def print_data(text: str) -> None:
 
 
 @contextmanager
-def collect_notes(notes: list[str], but: type[Warning] | tuple[()] = ()) -> Iterator[None]:
-    """Collect warnings of the library as notes, each once, except for one kind."""
+def collect_notes(but: type[Warning] | tuple[()] = ()) -> Iterator[list[str]]:
+    """Yield a list that gets the warnings of the block, each once, except for one kind."""
+    notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield
-    for warning in caught:
-        note = _on_one_line(str(warning.message))
-        if note not in notes and not issubclass(warning.category, but):
-            notes.append(note)
+        yield notes
+    shown = (one for one in caught if not issubclass(one.category, but))
+    notes += dict.fromkeys(_on_one_line(str(one.message)) for one in shown)

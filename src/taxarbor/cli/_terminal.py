@@ -15,16 +15,20 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from taxarbor._errors import printable, some
+from taxarbor._errors import InputError, counted, printable, some
 from taxarbor._number_text import format_number
 from taxarbor.cli._shell import print_lines
 from taxarbor.exchange import to_frame
+from taxarbor.explain import Explanation
+from taxarbor.tables.notes import MAX_NOTES
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._text import outline
 
 COLOURS = {1: "blue", -1: "red"}
 """Of a feature that is higher or lower."""
+N_LEVELS_SHOWN, N_LINES_SHOWN = 3, 40
+"""The part of the tree that fit prints."""
 UNLIMITED_WIDTH = 10_000
 """Columns where there is no terminal: lines stay whole for other programs."""
 SCORES = {
@@ -119,8 +123,8 @@ def print_verdict(stability: Stability) -> None:
 
 
 def summarize(taxonomy: Taxonomy) -> dict[str, Any]:
-    """Return sizes of a model as plain values."""
-    tree = taxonomy.tree
+    """Return sizes of a model, and the columns that it does not use, as plain values."""
+    tree, dropped = taxonomy.tree, taxonomy.columns.dropped
     facts: dict[str, Any] = {
         "n_rows": tree.n_rows,
         "n_noise": tree.n_noise,
@@ -128,15 +132,11 @@ def summarize(taxonomy: Taxonomy) -> dict[str, Any]:
         "n_clusters": tree.n_leaves,
         "height": tree.height,
         "can_predict": tree.rules[tree.root] is not None,
+        "dropped": [{"column": name, "reason": reason} for name, reason in dropped],
     }
     if taxonomy.stability is not None:
         facts["verdict"] = taxonomy.stability.curve.verdict()
     return facts
-
-
-def list_dropped(taxonomy: Taxonomy) -> list[dict[str, str]]:
-    """Return the columns that a model does not use, and why, as plain values."""
-    return [{"column": name, "reason": reason} for name, reason in taxonomy.columns.dropped]
 
 
 def list_nodes(taxonomy: Taxonomy, max_depth: int | None = None) -> list[dict[str, Any]]:
@@ -208,3 +208,81 @@ def _format_cell(cell: object) -> str:
     if cell is None:
         return "-"
     return format_number(cell, 3) if isinstance(cell, float) else str(cell)
+
+
+def find_node(taxonomy: Taxonomy, text: str) -> int:
+    """Return a node by its number or, as c0, c1, ..., by that of its cluster."""
+    tree = taxonomy.tree
+    names = {str(node): node for node in range(tree.n_nodes)}
+    names |= {f"c{label}": leaf for label, leaf in enumerate(tree.leaves.tolist())}
+    if text.lower() not in names:
+        clusters = f"a cluster, c0 to c{tree.n_leaves - 1}"
+        problem = f"must be a number, 0 to {tree.n_nodes - 1}, or {clusters}; got {text!r}"
+        raise InputError(problem, "node")
+    return names[text.lower()]
+
+
+def explain_row(explanation: Explanation, row: str) -> dict[str, Any]:
+    """Return the path of a row, which is given by its name or its number."""
+    is_number = row.isascii() and row.isdigit() and row not in (explanation.row_names or ())
+    try:
+        number = explanation.find_row(int(row) if is_number else row)
+    except (KeyError, IndexError) as error:
+        raise InputError(str(error.args[0])) from error
+    return {
+        "row": number,
+        "name": explanation.row_name(number),
+        "cluster": int(explanation.taxonomy.tree.labels[number]),
+        "steps": explanation.rows(number).to_dict("records"),
+    }
+
+
+# Fits
+
+
+def gather_notes(
+    of_file: Sequence[str], taxonomy: Taxonomy, warned: Sequence[str]
+) -> list[str]:
+    """Return the notes on a table, as many as there is room for, and all others."""
+    tree, others = taxonomy.tree, [*warned]
+    n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
+    if n_excluded > 0:
+        rows = counted(n_excluded, "outlier or empty row", "outliers or empty rows")
+        others.append(f"{rows} excluded from the fit")
+    if tree.n_noise:
+        others.append(f"{counted(tree.n_noise, 'row')} labelled as noise")
+    notes = [*of_file, *(note.for_shell for note in taxonomy.columns.notes)]
+    n_shown = max(MAX_NOTES - len(others), 1)
+    if len(notes) > n_shown:
+        notes[n_shown - 1] += f" ({len(notes) - n_shown} more with taxarbor show --json)"
+    return [*notes[:n_shown], *others]
+
+
+def print_fit(
+    title: str,
+    taxonomy: Taxonomy,
+    document: dict[str, Any],
+    row_names: Sequence[str] | None = None,
+) -> None:
+    """Print what was fitted, the tree (all of it with the names of rows) and its scores."""
+    tree, n_dropped = taxonomy.tree, len(document["dropped"])
+    left_out = f" ({n_dropped} left out)" if n_dropped else ""
+    columns = counted(len({*taxonomy.columns.positions.tolist()}), "column")
+    names = document.get("id_column")
+    rows = counted(tree.n_rows, "row") + (f" named by {names!r}" if names else "")
+    print_lines(f"{title}: {rows}, {columns}{left_out}")
+    clusters = counted(tree.n_leaves, "cluster")
+    print_lines(f"{clusters} in {document['seconds']:.2f} s\n")
+    is_short = tree.height <= N_LEVELS_SHOWN and tree.n_nodes <= N_LINES_SHOWN
+    if is_short or row_names is not None:
+        print_tree(taxonomy, row_names=row_names)
+    else:
+        print_tree(taxonomy, N_LEVELS_SHOWN, max_nodes=N_LINES_SHOWN)
+        print_lines("(the first levels; taxarbor show prints all)")
+    if taxonomy.stability is not None and tree.n_leaves > 1:  # else a note says it
+        print_verdict(taxonomy.stability)
+    if document["scores"] is not None:
+        print_scores(document["scores"])
+    outputs = {kind: document.get(kind) for kind in ("model", "labels", "report")}
+    lines = [f"{kind} -> {path}" for kind, path in outputs.items() if path is not None]
+    print_lines("\n" + "\n".join(lines))

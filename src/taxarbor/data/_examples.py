@@ -19,12 +19,10 @@ class Bundle:
 
     Attributes
     ----------
-    X : array of shape (n_rows, n_features), float64
-        The rows; read-only.
-    feature_names : tuple of str
-        What each column says.
-    names : tuple of str
-        What each row is.
+    X : array of shape (n_rows, n_features)
+        The rows, read-only.
+    feature_names, names : tuples of str
+        What each column says, and what each row is.
     tree : dict
         Nested nodes, each with a ``"name"``; inner ones have ``"children"``, at least two.
         The names of the leaves are those of the rows, in another order.
@@ -80,10 +78,8 @@ class PlantedTree:
 
     Attributes
     ----------
-    X : array of shape (n_rows, n_features)
-        The rows.
-    labels : array of shape (n_rows,)
-        The planted leaf of each row, numbered from left to right.
+    X, labels : arrays of shapes (n_rows, n_features) and (n_rows,)
+        The rows, and the planted leaf of each, numbered from left to right.
     features : tuple of arrays
         Per level, from the root down, the features that tell siblings apart there.
 
@@ -118,16 +114,14 @@ def make_planted_tree(
 
     Parameters
     ----------
-    n_rows : int
-        Number of rows.
+    n_rows, random_state : int
+        Number of rows, and the seed.
     depth, branching : int
         Shape of the tree: it has ``branching ** depth`` leaves.
     n_features_per_level, n_noise_features : int
         Features that matter at one level, and that matter nowhere.
     separation : float
         Size of the shifts at the lowest level, in standard deviations of the noise.
-    random_state : int
-        Seed.
 
     Returns
     -------
@@ -156,8 +150,8 @@ def make_planted_tree(
 def _directions(n_children: int, n_features: int) -> Array:
     """Return unit vectors that are far from each other: the corners of a regular polygon."""
     if n_children > 2 and n_features < 2:
-        message = "must be at least 2 for more than two children, got 1"
-        raise InputError(message, "n_features_per_level")
+        problem = "must be at least 2 for more than two children, got 1"
+        raise InputError(problem, "n_features_per_level")
     if n_children == 2:
         return np.outer([1.0, -1.0], np.full(n_features, n_features**-0.5))
     angles = 2.0 * np.pi * np.arange(n_children) / n_children

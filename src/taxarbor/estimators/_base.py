@@ -7,7 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar, final
@@ -19,16 +19,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._fit_context import Run, one_blas_thread, show_progress
+from taxarbor._frames import Table
 from taxarbor._parameters import check_count, check_jobs, check_random
 from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.grow import StoppingRule
 from taxarbor.sources import RAW, Sample, Source, open_source
 from taxarbor.tables import TableEncoder
-from taxarbor.tables.checks import SeenFeatures, count_repeats
+from taxarbor.tables.checks import count_repeats
 from taxarbor.tables.columns import Columns, FeatureRows
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy.edit_taxonomy import regroup, resize, restore_units
-from taxarbor.taxonomy.new_rows import RouteBlock, apply, route
+from taxarbor.taxonomy.new_rows import apply, match_columns, route
 from taxarbor.taxonomy.noise import OutlierScorer
 from taxarbor.taxonomy.probabilities import predict_proba
 from taxarbor.tree import Tree
@@ -117,11 +118,11 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.encoder is not None
         return tags
 
-    def _copy_fitted(self, taxonomy: Taxonomy, seen: SeenFeatures, **results: object) -> Self:
+    def _copy_fitted(self, taxonomy: Taxonomy, seen: dict[str, Any], **results: object) -> Self:
         """Return a copy with the attributes of a fit, and none of an earlier one."""
         params = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         fitted = copy(self)
-        fitted.__dict__ = params | seen.attributes | {"taxonomy_": taxonomy} | results
+        fitted.__dict__ = params | seen | {"taxonomy_": taxonomy} | results
         return fitted
 
 
@@ -133,12 +134,12 @@ def start_run(estimator: TaxonomyEstimator) -> Iterator[Run]:
     """
     seed = int(check_random(estimator.random_state).randint(2**31 - 1))
     n_threads = check_jobs(estimator.n_jobs)
-    with ExitStack() as stack:
-        stack.enter_context(one_blas_thread())
-        observer = stack.enter_context(
-            show_progress(type(estimator).__name__, estimator.verbose)
-        )
-        pool = stack.enter_context(ThreadPoolExecutor(n_threads)) if n_threads > 1 else None
+    title = type(estimator).__name__
+    with (
+        one_blas_thread(),
+        show_progress(title, estimator.verbose) as observer,
+        ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool,
+    ):
         yield Run(seed, observer, pool, n_threads)
 
 
@@ -292,8 +293,23 @@ class Repeats:
 def make_taxonomy(
     tree: Tree, columns: Columns, estimator: BaseEstimator, sample: Sample
 ) -> Taxonomy:
-    """Return a tree of a sample's features as a taxonomy in the user's units."""
-    made_by = _list_parameters(estimator)
+    """Return a tree of a sample's features as a taxonomy in the user's units.
+
+    It has the name and the parameters of the estimator as plain values, but for those that do
+    not change the method.
+    """
+
+    def simplify(value: Any) -> Any:
+        if isinstance(value, TableEncoder):
+            return value.get_params()
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        return None if isinstance(value, Columns) else float(value)
+
+    given = {"estimator": type(estimator).__name__} | estimator.get_params(deep=False)
+    for name in ("random_state", "n_jobs", "verbose"):
+        given.pop(name, None)
+    made_by: dict[str, Any] = json.loads(json.dumps(given, default=simplify))
     if sample.embedding is not None:
         made_by["embedding"] = sample.embedding_column or True
     columns = replace(columns, layer=sample.layer)
@@ -314,19 +330,27 @@ def route_source(
     ``read`` are all rows, where they are known already. The tree of rows in memory has these
     rows, others have counts.
     """
-    columns = taxonomy.columns
     unit = 1.0 if weights is None else float(weights.max()) / WEIGHT_UNITS
     units = None if weights is None else np.rint(weights / unit).astype(np.int64)
-    if source.names is not None and columns.names is not None:
-        source = source.keep({column.name for column in columns})
-    match = columns.match(source.names, source.n_columns)
+    source, match = match_columns(taxonomy, source, of_rules=False)
     counts = replace(taxonomy, tree=drop_rows(taxonomy.tree))
-    work = RouteBlock(counts, match, scorer, units, n_threads)
+    fill, size = taxonomy.columns.fill, taxonomy.tree.n_leaves + 1
+
+    def route_block(table: "Table | None", block: slice) -> Any:
+        """Return labels and scores; and the rows of each leaf, noise first, and weights."""
+        rows = counts.columns.read(table, counts.dtype, match) if read is None else read
+        labels = route(counts, rows, n_threads=n_threads)
+        scores = scorer.score_rows(rows.data, fill, labels, n_threads=n_threads)
+        sizes = np.zeros((2, size), dtype=np.int64)
+        sizes[0] = np.bincount(labels + 1, minlength=size)
+        if units is not None:
+            np.add.at(sizes[1], labels + 1, units[block])
+        return (labels, scores), sizes
+
     if read is not None:
-        (labels, scores), sizes = work.route(read, slice(0, source.n_rows))
+        (labels, scores), sizes = route_block(None, slice(0, source.n_rows))
     else:
-        kinds = (np.intp, np.float64)
-        (labels, scores), sizes = source.route(work, kinds)
+        (labels, scores), sizes = source.route(route_block, (np.intp, np.float64))
     if source.in_memory:
         return regroup(taxonomy, labels, weights), labels, scores
     taxonomy = resize(taxonomy, sizes[0, 1:], int(sizes[0, 0]))
@@ -335,23 +359,3 @@ def route_source(
         totals = sum_below(sizes[1, 1:] * unit, tree.leaves, tree.parents)
         taxonomy = replace(taxonomy, tree=replace(tree, totals=totals))
     return taxonomy, labels, scores
-
-
-def _list_parameters(estimator: BaseEstimator) -> dict[str, Any]:
-    """Return an estimator's name and parameters as plain values, for its file.
-
-    Without those that do not change the method: ``random_state``, ``n_jobs``, ``verbose``.
-    """
-
-    def simplify(value: Any) -> Any:
-        if isinstance(value, TableEncoder):
-            return value.get_params()
-        if isinstance(value, np.ndarray | np.generic):
-            return value.tolist()
-        return None if isinstance(value, Columns) else float(value)
-
-    parameters = {"estimator": type(estimator).__name__} | estimator.get_params(deep=False)
-    for name in ("random_state", "n_jobs", "verbose"):
-        parameters.pop(name, None)
-    plain: dict[str, Any] = json.loads(json.dumps(parameters, default=simplify))
-    return plain

@@ -225,7 +225,7 @@ def fit_greedily(
             labels,
             tree.n_leaves,
             counts=repeats.counts,
-            scale=columns.scale if columns.is_scaled else None,
+            scale=columns.scale,
         )
         scores = scorer.score_rows(rows.data, None, labels, n_threads=run.width)
         taxonomy = replace(taxonomy, statistics=statistics)

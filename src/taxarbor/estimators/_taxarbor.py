@@ -2,8 +2,8 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self, final
+from dataclasses import replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,7 +48,6 @@ from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree
 from taxarbor.tree.route_rows import place_rows
-from taxarbor.tree.rule import dividing_feature
 
 SAMPLE_ROWS, ROWS_PER_CLUSTER = 100_000, 500
 """Rows of the sample that a tree is found on: this many at least, and for each leaf.
@@ -130,19 +129,13 @@ class Taxarbor(TaxonomyEstimator):
 
     Notes
     -----
-    The sample is the rows with the lowest hash of the seed and their number: 100,000, or 500
-    per cluster if that is more, or all rows if there are fewer. So the tree is the same from
-    memory, from disk and on Dask, whatever the blocks, threads and workers. With weights, rows
-    are drawn in proportion to them. Every row is then routed once: sizes and labels are of all
-    rows, means and shares of missing values of the sample without outliers.
-
-    Outliers, isolated rows far from all others, are excluded when the tree is found, and routed
-    like all rows. Clusters are found in up to 63 principal coordinates, up to 255 for many
-    clusters, and linked by a form of Ward's method. With a ``max_depth`` the tree stays as it
-    was grown. Rules are those of linear discriminant analysis; their columns are chosen by
-    held-out rows. Where a rule chooses among all clusters below its node, the splits between
-    have no rule of their own (``taxonomy_.tree.decided_by``): they nest the clusters and
-    describe them. The user guide has the details.
+    The sample has 100,000 rows, or 500 per cluster if that is more, or all rows if there are
+    fewer; with weights, rows are drawn in proportion to them. It is the same from memory, from
+    disk and on Dask, and so is the tree. Sizes and labels are of all rows, means and shares of
+    missing values of the sample. Outliers, isolated rows far from all others, are excluded when
+    the tree is found, and routed like all rows. With a ``max_depth`` the tree stays as it was
+    grown. Where a rule chooses among all clusters below its node, the splits between have no
+    rule of their own (``taxonomy_.tree.decided_by``). The user guide has the details.
 
     Trees of rows that are not in memory hold counts (``taxonomy_.tree.has_rows`` is False);
     ``taxonomy_.attach`` gives them rows. Ctrl-C ends a fit and leaves the estimator unchanged.
@@ -288,8 +281,7 @@ class Taxarbor(TaxonomyEstimator):
     def _check_parameters(self, n_clusters: int | None) -> "_Settings":
         """Return the parameters, checked."""
         branching, stop = check_growth(self, n_clusters or self.n_clusters)
-        max_features = self.max_features
-        if max_features is not None:
+        if (max_features := self.max_features) is not None:
             max_features = check_count("max_features", max_features, least=1)
         min_size = check_count("min_leaf_size", self.min_leaf_size, least=1)
         if stop.max_leaf_size is not None and min_size > stop.max_leaf_size:
@@ -303,11 +295,8 @@ class Taxarbor(TaxonomyEstimator):
     def _measure_cuts(self, source: Source, weights: Array | None, run: Run) -> Curve:
         """Return how stable the cuts of a tree of many leaves are."""
         sample = source.sample(SAMPLE_ROWS, run.seed, weights)
-        n = len(sample.rows)
-        if sample.weights is not None:
-            n = int(np.count_nonzero(sample.weights))
-        n_clusters = max(min(MAX_AUTO_CLUSTERS, n // MIN_ROWS_PER_AUTO_CLUSTER), 1)
-        model = clone(self).set_params(n_clusters=n_clusters)
+        most = len(sample.rows) // MIN_ROWS_PER_AUTO_CLUSTER
+        model = clone(self).set_params(n_clusters=max(min(MAX_AUTO_CLUSTERS, most), 1))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GrowthWarning)  # so many were not requested
             warnings.simplefilter("ignore", TableWarning)  # the fit gives the same
@@ -319,21 +308,13 @@ class Taxarbor(TaxonomyEstimator):
 
     def _assess(self, X: TableLike, embedding: TableLike, curve: Curve) -> None:
         """Assess the tree, and keep the curve that its number of leaves was chosen by."""
-        taxonomy = assess(
-            self,
-            X,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            verbose=self.verbose,
-            embedding=embedding,
-        )
+        given = {name: getattr(self, name) for name in ("n_jobs", "random_state", "verbose")}
+        taxonomy = assess(self, X, embedding=embedding, **given)
         assert taxonomy.stability is not None
         self.taxonomy_ = replace(taxonomy, stability=replace(taxonomy.stability, curve=curve))
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Settings:
+class _Settings(NamedTuple):
     """The parameters of a fit."""
 
     branching: int
@@ -399,8 +380,7 @@ def _describe(
     """
     columns, (sampled, kept) = taxonomy.columns, repeats
     labels = place_rows(taxonomy.tree, rows.data).astype(np.intp)
-    if any(rule and dividing_feature(rule) is not None for rule in taxonomy.tree.rules):
-        taxonomy = round_thresholds(taxonomy, rows.data, labels)  # which changes no label
+    taxonomy = round_thresholds(taxonomy, rows.data, labels)  # which changes no label
     while True:
         scorer = fit_noise_model(
             rows.data,
@@ -408,7 +388,7 @@ def _describe(
             taxonomy.tree.n_leaves,
             counts=kept.counts,
             counts_for_noise=sampled.counts,
-            scale=columns.scale if columns.is_scaled else None,
+            scale=columns.scale,
             noise=noise,
         )
         marked = labels

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from taxarbor._errors import InputError, warn_caller
 from taxarbor._number_text import format_number
 from taxarbor._types import Array, TableLike
-from taxarbor.explain._rows import FeatureTable, least_margins, measure_margins, name_rows
+from taxarbor.explain._rows import FeatureTable, measure_margins, name_rows
 from taxarbor.explain.distinctive import ColumnSummary
 from taxarbor.explain.explanation import Explanation
 from taxarbor.metrics.classes import Classes
@@ -22,12 +22,10 @@ from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import LinearRule, Tree
 
-MAX_SHIFT = 1e-3
-"""Standard deviations that the mean of a column may differ by, beyond float32's rounding."""
-FIT_SAMPLE_ROWS = 100_000
-"""Rows up to which a tree is always found on all of them, not on a sample."""
 MAX_STANDARD_ERRORS = 6.0
-"""That the mean of a sample, or of weighted rows, may differ by from that of the fit."""
+"""That the mean of a column may differ by from that of the fit, beyond float32's rounding."""
+FIT_SAMPLE_ROWS = 100_000
+"""Rows of the smallest sample that a tree is found on."""
 MIN_RELATIVE_SHARE = 0.3
 """A second feature is named only if its share is at least this part of the first one's."""
 N_NAMED, NAME_LENGTH = 2, 48
@@ -100,15 +98,13 @@ def explain(
     complete = add_what_is_missing(taxonomy, table)
     summary = ColumnSummary(complete, table)
     check_same_rows(taxonomy, summary, table)
-    margins = measure_margins(complete.tree, table.rows)
     explanation = Explanation(
         taxonomy=complete,
         names=name_nodes(complete),
         row_names=name_rows(row_names, X, n_rows),
         classes=None if classes is None else Classes.of(classes, n_rows),
-        margins=margins,
+        margins=measure_margins(complete.tree, table.rows),
         has_rules=came_with_rules,
-        _least=least_margins(complete.tree, margins.values),
         _table=table,
         _summary=summary,
     )
@@ -156,19 +152,17 @@ def name_nodes(taxonomy: Taxonomy) -> tuple[str, ...]:
 def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary, table: FeatureTable) -> None:
     """Raise ValueError if the mean of a column is not that of the taxonomy's own rows.
 
-    Those of a sample, on which large trees are grown, or of rows with weights, which a fit
-    rounds, may differ by some standard errors. The taxonomy counts outliers, the summary not.
+    Means of a large tree are those of a sample. They count outliers, which the summary leaves
+    out, as it does rows of so small a weight that a fit rounds it to zero.
     """
     if taxonomy.means is None:
         return
-    weights, center, max_shift = summary.weights, summary.center, MAX_SHIFT
-    if taxonomy.tree.n_rows > FIT_SAMPLE_ROWS:
-        max_shift = MAX_STANDARD_ERRORS / FIT_SAMPLE_ROWS**0.5
-    if not (weights == 1.0).all():
-        error = float(np.sqrt(np.square(weights).sum()) / weights.sum())
-        max_shift = max(max_shift, MAX_STANDARD_ERRORS * error)
+    weights, center, error = summary.weights, summary.center, FIT_SAMPLE_ROWS**-0.5
+    if (weights != 1.0).any():
+        error = max(error, float(np.sqrt(np.square(weights).sum()) / weights.sum()))
     fitted: Array = taxonomy.means[taxonomy.tree.root].astype(np.float64)
-    allowed = max_shift * summary.spread + 4.0 * np.finfo(np.float32).eps * np.abs(center)
+    allowed = MAX_STANDARD_ERRORS * error * summary.spread
+    allowed += 4.0 * np.finfo(np.float32).eps * np.abs(center)
     excluded = np.flatnonzero((weights == 0.0) & (taxonomy.tree.labels >= 0))
     if len(excluded):
         sums = np.asarray(table.data[excluded].sum(axis=0)) - len(excluded) * center

@@ -71,9 +71,8 @@ class FeatureTable:
         """Return which rows have no value in some features; None where all values are known."""
         if self.missing is None:
             return None
-        return _dense_part(self.missing, positions, self.column_of[features]).astype(
-            bool, copy=False
-        )
+        part = _dense_part(self.missing, positions, self.column_of[features])
+        return part.astype(bool, copy=False)
 
     def format_cells(
         self, taxonomy: Taxonomy, positions: IndexArray, feature: int
@@ -86,13 +85,11 @@ class FeatureTable:
                 texts = ["yes" if value else "no" for value in values]
             else:
                 texts = [format_number(value) for value in values]
-        elif len(category.values) == 2:
-            values = self.values(positions, [category.first])[:, 0]
-            texts = [category.values[int(value > 0)] for value in values.tolist()]
         else:
-            features = category.first + np.arange(len(category.values))
-            codes = self.values(positions, features).argmax(axis=1)
-            texts = [category.values[code] for code in codes.tolist()]
+            n_features = len(category.values) if len(category.values) > 2 else 1
+            cells = self.values(positions, category.first + np.arange(n_features))
+            codes = cells.argmax(axis=1) if n_features > 1 else cells[:, 0] > 0.0
+            texts = [category.values[int(code)] for code in codes.tolist()]
         missing = self.is_missing(positions, [feature])
         if missing is None:
             return texts
@@ -145,11 +142,13 @@ class Margins(NamedTuple):
     """The margins of a tree's rows at each rule, in the order of ``tree.rows(node)``.
 
     ``values`` are None for nodes without a rule. ``units`` are the medians that they were
-    divided by.
+    divided by. ``least`` are the least on the paths of the rows to each node, infinity for the
+    root.
     """
 
     values: tuple[Array | None, ...]
     units: Array
+    least: tuple[Array, ...]
 
     def within(self, tree: Tree, decider: int, node: int) -> Array:
         """Return the margins of a node's rows at the rule of a node above."""
@@ -161,15 +160,19 @@ class Margins(NamedTuple):
 def measure_margins(tree: Tree, rows: Rows) -> Margins:
     """Return the margins of all rows at each rule on their paths."""
     margins: list[Array | None] = [None] * tree.n_nodes
-    units = np.ones(tree.n_nodes)
-    for node, rule in enumerate(tree.rules):
+    units, so_far = np.ones(tree.n_nodes), np.full(tree.sizes[0], np.inf)
+    least: list[Array] = []
+    for node, rule in enumerate(tree.rules):  # parents come first
+        part = slice(tree.start[node], tree.stop[node])
+        least.append(so_far[part].copy())
         if rule is not None:
             sizes = tree.sizes[list(tree.frontier(node))]
             targets = np.repeat(np.arange(len(sizes)), sizes)
             scores, _, _ = score_margins(rule, rows, tree.rows(node), targets)
             units[node] = np.median(np.abs(scores)) or 1.0
-            margins[node] = scores / units[node]
-    return Margins(tuple(margins), units)
+            margins[node] = scores = scores / units[node]
+            so_far[part] = np.minimum(so_far[part], scores)
+    return Margins(tuple(margins), units, tuple(least))
 
 
 def score_margins(
@@ -189,21 +192,6 @@ def score_margins(
         inside[part], outside[part] = here.argmax(axis=1), there.argmax(axis=1)
         margins[part] = here.max(axis=1) - there.max(axis=1)
     return margins, inside, outside
-
-
-def least_margins(tree: Tree, margins: Sequence[Array | None]) -> tuple[Array, ...]:
-    """Return the least margin on the path to each node, of each of its rows.
-
-    Parents come first, so a node looks at its parent alone: a walk from each node to the root
-    would take too long in a deep tree. There is nothing above the root, so infinity.
-    """
-    least: list[Array] = [np.full(tree.sizes[0], np.inf)]
-    for node, parent in enumerate(tree.parents[1:].tolist(), start=1):
-        part = slice(*([tree.start[node], tree.stop[node]] - tree.start[parent]))
-        above, inherited = margins[parent], least[parent][part]
-        # A split without a rule is decided above, where its rows have their margins.
-        least.append(inherited if above is None else np.minimum(inherited, above[part]))
-    return tuple(least)
 
 
 # Steps
@@ -251,12 +239,10 @@ def find_steps(
         margins /= known.units[node]
         percentiles, why = np.empty(len(places)), np.empty(len(places), dtype=object)
         for target in np.unique(targets).tolist():
-            part, others = (
-                targets == target,
-                np.sort(known.within(tree, node, frontier[target])),
-            )
+            part, others = targets == target, known.within(tree, node, frontier[target])
             # Margins that differ by rounding only are equal.
-            percentiles[part] = np.searchsorted(others, margins[part] - 1e-6) / len(others)
+            n_lower = np.searchsorted(np.sort(others), margins[part] - 1e-6)
+            percentiles[part] = n_lower / len(others)
         # Rows between the same two scores have the same differences of weights.
         pairs = inside * rule.n_scores + outside
         order = np.argsort(pairs, kind="stable")

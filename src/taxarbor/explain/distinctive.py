@@ -9,7 +9,7 @@ only because it is rare elsewhere.
 """
 
 from collections.abc import Sequence
-from typing import TypedDict, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,23 +30,6 @@ DIGITS = 6
 """To which effects, distances and margins are compared: rounding must not decide."""
 CONSTANT = 1e-12
 """Standard deviations, in units of the mean, up to which a column does not vary."""
-
-
-class DistinctiveFeature(TypedDict):
-    """How a node's rows differ from all others; see Explanation.distinctive_features."""
-
-    feature: str
-    column: int
-    words: str
-    effect: float
-    mean: float
-    all_mean: float
-    share: float | None
-    all_share: float | None
-    counts: list[int]
-    all_counts: list[int]
-    missing: float
-    edges: list[float]
 
 
 @final
@@ -94,7 +77,7 @@ class ColumnSummary:
         unit = weighted_quantiles(distances, self.weights[rows], 0.5) or 1.0
         return (distances / unit).round(DIGITS)
 
-    def distinctive_features(self, rows: IndexArray, n_top: int) -> list[DistinctiveFeature]:
+    def distinctive_features(self, rows: IndexArray, n_top: int) -> list[dict[str, Any]]:
         """Return the most distinctive features; see Explanation.distinctive_features."""
         effects, means, n_known = self._effects(rows)
         total = float(self.weights[rows].sum())
@@ -129,7 +112,7 @@ class ColumnSummary:
 
     def _describe(
         self, feature: int, effect: float, mean: float, missing: float, counts: list[int]
-    ) -> DistinctiveFeature:
+    ) -> dict[str, Any]:
         """Return the line of one feature; of a category, that of its value."""
         taxonomy, all_mean = self.taxonomy, float(self.mean[feature])
         edges, every = self._histogram(feature)

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypedDict, final
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from taxarbor._frames import make_frame
 from taxarbor._number_text import format_share
 from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.explain._rows import FeatureTable, Margins, find_steps, name_rows
-from taxarbor.explain.distinctive import DIGITS, ColumnSummary, DistinctiveFeature
+from taxarbor.explain.distinctive import DIGITS, ColumnSummary
 from taxarbor.metrics.classes import Classes
 from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
@@ -26,31 +26,12 @@ if TYPE_CHECKING:
 
 N_DISTINCTIVE = 10
 """Distinctive features of each node, unless asked otherwise."""
+OF_GAPS: dict[tuple[str, ...], str] = {("known",): "known", ("unknown",): "unknown"}
+"""The direction of reasons by missing values alone."""
+OF_SIGN = {1: "higher", -1: "lower"}
+"""That of others."""
 EXAMPLES = ("typical", "extreme", "borderline")
 USE = "a table of explanations"  # what needs pandas
-
-
-class DecidingFeature(TypedDict):
-    """A feature that sends rows to a node; see :meth:`Explanation.deciding_features`."""
-
-    feature: str
-    column: int
-    words: str
-    direction: Literal["higher", "lower", "known", "unknown"]
-    share: float
-    weight: float
-    mean: float | None
-    rest_mean: float | None
-    missing: float
-
-
-class Example(TypedDict, total=False):
-    """A row that shows what a node is like; see :meth:`Explanation.examples`."""
-
-    row: int
-    name: str
-    distance: float | None
-    margin: float | None
 
 
 @final
@@ -75,7 +56,8 @@ class Explanation:
     margins : Margins
         For each node with a rule, ``values`` has the margins of its rows, in the order of
         ``taxonomy.tree.rows(node)``; None for others. 1 is typical, 0 is the border. ``units``
-        are the medians of the absolute margins of each rule, by which they were divided.
+        are the medians of the absolute margins of each rule, by which they were divided, and
+        ``least`` the least margins on the paths to each node.
     has_rules : bool
         Whether the taxonomy came with rules.
 
@@ -96,7 +78,6 @@ class Explanation:
     classes: Classes | None
     margins: Margins
     has_rules: bool
-    _least: tuple[Array, ...]
     _table: FeatureTable
     _summary: ColumnSummary
 
@@ -135,6 +116,8 @@ class Explanation:
         index = node_id(node, tree.n_nodes)
         cluster = np.flatnonzero(tree.leaves == index)
         n_distinctive = N_DISTINCTIVE if n_top is None else n_top
+        columns, missing = self.taxonomy.columns, missing_shares(self.taxonomy, index)
+        incomplete = np.flatnonzero(missing).tolist()
         values = {
             "node": index,
             "name": self.names[index],
@@ -146,7 +129,7 @@ class Explanation:
             "decided_by": tree.decided_by(index),
             "n_features": count_columns(self.taxonomy, tree.rules[index]),
             "note": tree.notes[index],
-            "missing": self._missing(index),
+            "missing": {columns[place].label: float(missing[place]) for place in incomplete},
             "features": self.deciding_features(index, n_top),
             "distinctive_features": self.distinctive_features(index, n_distinctive),
             **self.examples(index, n_examples),
@@ -156,16 +139,9 @@ class Explanation:
             values["classes"] = {self.classes.name(code): count for code, count in counts}
         return values
 
-    def _missing(self, node: int) -> dict[str, float]:
-        missing = self.taxonomy.missing
-        if missing is None:
-            return {}
-        shares = zip(self.taxonomy.columns, missing[node].tolist(), strict=True)
-        return {column.label: share for column, share in shares if share > 0.0}
-
     def deciding_features(
         self, node: SupportsIndex, n_top: int | None = None
-    ) -> list[DecidingFeature]:
+    ) -> list[dict[str, Any]]:
         """Return the features that send rows to a node rather than to its siblings.
 
         Returns
@@ -181,19 +157,15 @@ class Explanation:
             so many positive ones.
         """
         taxonomy, index = self.taxonomy, operator.index(node)
-        here, rest = (
-            (
-                known_mean(taxonomy, index, beside=beside),
-                missing_shares(taxonomy, index, beside=beside),
-            )
-            for beside in (False, True)
-        )
+        here = known_mean(taxonomy, index), missing_shares(taxonomy, index)
+        rest_mean = known_mean(taxonomy, index, beside=True)
+        rest = rest_mean, missing_shares(taxonomy, index, beside=True)
         return [
             {
                 "feature": reason.name,
                 "column": reason.feature,
                 "words": phrase(reason),
-                "direction": _direction(reason),
+                "direction": OF_GAPS.get(reason.categories, OF_SIGN[reason.sign]),
                 "share": reason.share,
                 "weight": reason.weight,
                 "mean": _mean_of(taxonomy, reason, *here),
@@ -205,7 +177,7 @@ class Explanation:
 
     def distinctive_features(
         self, node: SupportsIndex, n_top: int = N_DISTINCTIVE
-    ) -> list[DistinctiveFeature]:
+    ) -> list[dict[str, Any]]:
         """Return the features in which a node's rows differ most from all others.
 
         Returns
@@ -223,7 +195,9 @@ class Explanation:
         """
         return self._summary.distinctive_features(self.taxonomy.tree.rows(node), n_top)
 
-    def examples(self, node: SupportsIndex, n_examples: int = 5) -> dict[str, list[Example]]:
+    def examples(
+        self, node: SupportsIndex, n_examples: int = 5
+    ) -> dict[str, list[dict[str, Any]]]:
         """Return rows that show what a node is like, and where it ends.
 
         Parameters
@@ -265,24 +239,23 @@ class Explanation:
             turns = [part[n] for n in range(n_examples) for part in parts if n < len(part)]
             extreme = turns[:n_examples]
         else:
-            least = self._least[index]
+            least = self.margins.least[index]
             deepest = _find_largest(least, -distances, n_examples)
             extreme = self._list_rows(rows[deepest], least[deepest])
             margins = self.margins_within(parent, node) if margins is None else margins
-        borderline: list[Example] = []
+        borderline: list[dict[str, Any]] = []
         if margins is not None:
             nearest = _find_largest(-margins, distances, n_examples)
             borderline = self._list_rows(rows[nearest], margins[nearest])
         return dict(zip(EXAMPLES, (typical, extreme, borderline), strict=True))
 
     def _list_rows(
-        self, rows: IndexArray, values: Array, measure: Literal["distance", "margin"] = "margin"
-    ) -> list[Example]:
-        examples: list[Example] = []
-        for row, value in zip(rows.tolist(), values.tolist(), strict=True):
-            examples.append({"row": row, "name": self.row_name(row)})
-            examples[-1][measure] = _number_or_none(value)
-        return examples
+        self, rows: IndexArray, values: Array, measure: str = "margin"
+    ) -> list[dict[str, Any]]:
+        return [
+            {"row": row, "name": self.row_name(row), measure: _number_or_none(value)}
+            for row, value in zip(rows.tolist(), values.tolist(), strict=True)
+        ]
 
     def margins_within(self, ancestor: SupportsIndex, node: SupportsIndex) -> Array:
         """Return the margins of a node's rows, in order, at the split of one of its ancestors.
@@ -373,7 +346,7 @@ class Explanation:
         rows, names = chosen[steps.place], np.array(self.names, dtype=object)
         return make_frame(USE, {
             "row": rows,
-            "row_name": [_row_name(row_names, row) for row in rows.tolist()],
+            "row_name": [_name_row(row_names, row) for row in rows.tolist()],
             "step": np.arange(len(rows)) - np.searchsorted(steps.place, steps.place) + 1,
             "node": steps.node,
             "node_name": names[steps.node],
@@ -407,7 +380,7 @@ class Explanation:
 
     def row_name(self, row: int) -> str:
         """Return the name of a row, or ``row 12`` if it has none."""
-        return _row_name(self.row_names, row).strip() or f"row {row}"
+        return _name_row(self.row_names, row)
 
     @property
     def data(self) -> Matrix:
@@ -417,8 +390,7 @@ class Explanation:
     @property
     def least_margins(self) -> Array:
         """The least margin on the path of each row, in the order of ``tree.rows(0)``."""
-        leaves = self.taxonomy.tree.leaves.tolist()
-        return np.concatenate([self._least[leaf] for leaf in leaves])
+        return np.concatenate([self.margins.least[leaf] for leaf in self.taxonomy.tree.leaves])
 
     def format_cells(self, rows: IndexArray, feature: int) -> list[str]:
         """Return the values of some rows in a feature, or in the column of a category, as text.
@@ -428,8 +400,8 @@ class Explanation:
         return self._table.format_cells(self.taxonomy, rows, feature)
 
 
-def _row_name(names: Sequence[str] | None, row: int) -> str:
-    return f"row {row}" if names is None else names[row]
+def _name_row(names: Sequence[str] | None, row: int) -> str:
+    return ("" if names is None else names[row].strip()) or f"row {row}"
 
 
 def _number_or_none(value: float) -> float | None:
@@ -453,14 +425,6 @@ def _as_cell(value: object) -> object:
         texts = ((k, format_share(v) if isinstance(v, float) else v) for k, v in value.items())
         return ", ".join(f"{name} {text}" for name, text in texts)
     return -1 if value is None else value  # integers, as in exchange.to_frame
-
-
-def _direction(reason: Reason) -> Literal["higher", "lower", "known", "unknown"]:
-    if reason.categories == ("known",):
-        return "known"
-    if reason.categories == ("unknown",):
-        return "unknown"
-    return "higher" if reason.sign > 0 else "lower"
 
 
 def _mean_of(

@@ -1,20 +1,12 @@
 r"""Scores of a tree against known classes, and against a true tree of the classes.
 
-**Counts.** Every score is computed from the number of rows of each class in each leaf.
-
-**Similarities.** Two leaves are similar if their branches part late. From left to right, the
-branches of two leaves part at the shallowest of the places where neighbours between them part,
-so a running minimum along a row gives a whole row of pairs. Rows come in blocks: large trees
-need no square matrix.
-
 **Agreement.** Two rows are as similar as their leaves are in the learned tree, :math:`a`, and
 as their classes are in the true one, :math:`b`. A score is one minus the mean of
 :math:`(a - b)^2` over all pairs of distinct rows. With the table :math:`N` of rows by leaf and
 class, and :math:`A`, :math:`B` the similarities of leaves and of classes, the sum of
 :math:`a b` over all ordered pairs is that of :math:`(N^T A N) \circ B`; a row paired with
 itself adds 1. When rows are shuffled, :math:`a` and :math:`b` of a pair are independent, so the
-expected mean is :math:`\overline{a^2} + \overline{b^2} - 2 \bar a \bar b`. It does not depend
-on how leaves and classes match, but it does depend on the shape of both trees.
+expected mean is :math:`\overline{a^2} + \overline{b^2} - 2 \bar a \bar b`.
 
 **Purity.** It is a sum over pairs of rows of a value :math:`f` of the pair's lowest common
 ancestor. Let :math:`Q_v` be the weight of all pairs below node :math:`v`. The pairs that meet
@@ -31,10 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from taxarbor._errors import InputError, counted, warn_caller
 from taxarbor._types import IndexArray
-from taxarbor.metrics.classes import ClassTree, ClassTreeLike, encode_labels
+from taxarbor.metrics.classes import Classes, ClassTree, ClassTreeLike
 from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import Tree
-from taxarbor.tree.edit_tree import leaves_below
+from taxarbor.tree.edit_tree import sum_below
 
 Floats: TypeAlias = NDArray[np.float64]
 Similarity: TypeAlias = Literal["shortest_path", "path_sharing"]
@@ -56,7 +48,7 @@ def tree_scores(
         The learned tree.
     y : array-like of shape (n_rows,)
         The class of each row. Rows without a class (None, NaN, NA or blank text) are excluded,
-        and so are outliers.
+        and a warning says how many; so are outliers.
     truth : ClassTree, nested dicts or paths, as :meth:`ClassTree.read` takes, optional
         The true tree. The classes, as text, are leaves of it. Leaves that no row belongs to
         count for its greatest distance, as they do in the learned tree.
@@ -64,7 +56,7 @@ def tree_scores(
     Returns
     -------
     dict of str to float
-        As fractions, not in percent, in this order. With a true tree:
+        As fractions. With a true tree:
 
         - ``shortest_path``: two rows are as similar as one minus the number of edges between
           their leaves, divided by the most there are between any two leaves of that tree. The
@@ -72,23 +64,15 @@ def tree_scores(
           over all pairs of distinct rows.
         - ``path_sharing``: the same with another similarity, the number of nodes that the
           branches of two leaves share, the root not counted, divided by those of the longer.
-        - ``adjusted_shortest_path``, ``adjusted_path_sharing``: corrected for chance, 0 is
-          expected of shuffled rows and 1 is best. The two above mostly reward trees with the
-          shape of the true one.
         - ``chance_shortest_path``, ``chance_path_sharing``: what is expected of shuffled rows.
+        - ``adjusted_shortest_path``, ``adjusted_path_sharing``: corrected for chance, 0 is
+          expected of shuffled rows and 1 is best. Those that are not corrected mostly reward
+          trees with the shape of the true one.
 
-        Always:
-
-        - ``rand``, ``adjusted_rand``, ``adjusted_mutual_info``: scikit-learn's scores of the
-          leaves as clusters.
-        - ``dendrogram_purity``: for two rows of one class, the share of the class among the
-          rows of their lowest common ancestor; the mean over all such pairs. NaN if no class
-          has two rows.
-
-    Warns
-    -----
-    UserWarning
-        If rows have no class; it says how many.
+        Always ``rand``, ``adjusted_rand`` and ``adjusted_mutual_info``, scikit-learn's scores
+        of the leaves as clusters, and ``dendrogram_purity``: for two rows of one class, the
+        share of the class among the rows of their lowest common ancestor; the mean over all
+        such pairs, NaN if no class has two rows.
 
     Raises
     ------
@@ -129,24 +113,24 @@ def tree_scores(
     return scores | _score_leaves(counts) | {"dendrogram_purity": _purity(tree, counts)}
 
 
-def _count_classes(tree: Tree, y: ArrayLike) -> tuple[IndexArray, tuple[str, ...]]:
+def _count_classes(tree: Tree, y: ArrayLike) -> tuple[IndexArray, list[str]]:
     """Count the rows of each class in each leaf, and name the classes, none of them empty."""
-    codes, classes = encode_labels(y, tree.n_rows)
-    codes = codes[tree.rows(tree.root)]
-    if n_excluded := int((codes < 0).sum()):
+    classes = Classes.of(y, tree.n_rows)
+    codes = classes.codes[tree.rows(tree.root)]
+    is_known = codes >= 0
+    n_rows = int(is_known.sum())
+    if n_excluded := len(codes) - n_rows:
         rows_are = counted(n_excluded, "row") + (" is" if n_excluded == 1 else " are")
         warn_caller(f"{rows_are} excluded from the scores: no label", UserWarning)
-    if (n_rows := len(codes) - n_excluded) < 2:
+    if n_rows < 2:
         raise InputError(
             f"scores compare pairs of rows with a label: at least two are needed, got {n_rows}"
         )
-    shape = tree.n_leaves, len(classes) + 1  # first those without a class
-    # Leaves own consecutive rows, so only the classes have to be looked up.
-    offsets = np.arange(shape[0]) * shape[1] + 1
-    cells = np.repeat(offsets, tree.sizes[tree.leaves]) + codes
-    counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)[:, 1:]
+    leaf = np.repeat(np.arange(tree.n_leaves), tree.sizes[tree.leaves])  # of rows in this order
+    counts = np.zeros((tree.n_leaves, len(classes.names)), dtype=np.intp)
+    np.add.at(counts, (leaf[is_known], codes[is_known]), 1)
     present = np.flatnonzero(counts.any(axis=0))  # a class may have outliers only
-    return counts[:, present], tuple(classes[code] for code in present)
+    return counts[:, present], [classes.names[code] for code in present]
 
 
 def _score_leaves(counts: IndexArray) -> dict[str, float]:
@@ -161,10 +145,7 @@ def _score_leaves(counts: IndexArray) -> dict[str, float]:
 
 def _purity(tree: Tree, counts: IndexArray) -> float:
     """Return the dendrogram purity."""
-    running = np.zeros((len(counts) + 1, counts.shape[1]), dtype=counts.dtype)
-    np.cumsum(counts, axis=0, out=running[1:])
-    first, last = leaves_below(tree)  # a slice of all leaves
-    of_nodes = running[last] - running[first]
+    of_nodes = sum_below(counts, tree.leaves, tree.parents)
     weights = of_nodes * (of_nodes - 1.0) / 2.0
     if not weights[0].sum() > 0.0:
         return nan
@@ -176,11 +157,12 @@ def _purity(tree: Tree, counts: IndexArray) -> float:
 
 
 class LeafPairs(NamedTuple):
-    """All pairs of some leaves of a tree, held in the space of one row of them.
+    """All pairs of some leaves of a tree, in blocks: large trees need no square matrix.
 
     ``depth`` has the number of edges above each of the given leaves, from left to right.
-    ``parting`` is the depth of the node where the branches of neighbours part, ``diameter`` the
-    most edges between any two leaves of the whole tree, given or not.
+    ``parting`` is the depth of the node where the branches of neighbours part: those of others
+    part at the shallowest of the places between them. ``diameter`` is the most edges between
+    any two leaves of the whole tree, given or not.
     """
 
     depth: IndexArray

@@ -4,7 +4,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias, TypedDict, final
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,41 +19,6 @@ MAX_NAMED = 5
 """Names in an error message, at most."""
 
 
-def encode_labels(y: ArrayLike, n_rows: int) -> tuple[IndexArray, tuple[str, ...]]:
-    """Return the number of each row's class, -1 if it has none, and the names of the classes.
-
-    Labels may be anything hashable, in a list, an array, or a pandas or polars series; those
-    that read the same, such as 1 and "1", are one class. None, NaN, NA, NaT, masked values and
-    blank text are missing labels.
-    """
-    given = y.tolist() if np.ma.isMaskedArray(y) else y  # masked values become None
-    # NumPy would turn ["a", nan] into two strings.
-    values = np.asarray(given, dtype=object if isinstance(given, Sequence) else None)
-    if values.shape != (n_rows,):
-        raise InputError(
-            f"there must be one class for each of the {n_rows} rows of the tree, an array "
-            f"of shape ({n_rows},); got shape {values.shape}"
-        )
-    if values.dtype.kind == "S":
-        values = np.char.decode(values)
-    elif values.dtype.kind in "mM":  # times in nanoseconds would be listed as integers
-        values = values.astype(f"{values.dtype.kind}8[us]")
-    labels = values.tolist()
-    try:  # looked up one by one: several times as fast as sorting strings
-        name_of = {one: str(one) for one in dict.fromkeys(labels) if not is_missing(one)}
-    except TypeError as error:
-        raise InputError(
-            f"there must be one class per row, such as a number or a name: {error}"
-        ) from error
-    if not name_of:
-        raise InputError(f"none of the {n_rows} rows has a label: there are no classes")
-    names = tuple(dict.fromkeys(name_of.values()))
-    number = {name: code for code, name in enumerate(names)}
-    code_of = {label: number[name] for label, name in name_of.items()}
-    codes = np.fromiter((code_of.get(one, -1) for one in labels), dtype=np.intp, count=n_rows)
-    return codes, names
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
@@ -63,13 +28,39 @@ class Classes:
     codes: IndexArray
 
     @classmethod
-    def of(cls, labels: ArrayLike, n_rows: int) -> Self:
-        """Return the classes that these labels name, or raise ValueError."""
-        codes, classes = encode_labels(labels, n_rows)
-        order = np.argsort(-np.bincount(codes + 1)[1:], kind="stable")
-        rank = np.full(len(order) + 1, -1)
-        rank[order] = np.arange(len(order))
-        return cls(tuple(printable(classes[code]) for code in order), rank[codes])
+    def of(cls, y: ArrayLike, n_rows: int) -> Self:
+        """Return the classes that labels name, or raise InputError.
+
+        Labels may be anything hashable, in a list, an array, or a pandas or polars series;
+        those that read the same, such as 1 and "1", are one class. None, NaN, NA, NaT, masked
+        values and blank text are missing labels.
+        """
+        given = y.tolist() if np.ma.isMaskedArray(y) else y  # masked values become None
+        # NumPy would turn ["a", nan] into two strings.
+        values = np.asarray(given, dtype=object if isinstance(given, Sequence) else None)
+        if values.shape != (n_rows,):
+            raise InputError(
+                f"there must be one class for each of the {n_rows} rows of the tree, an array "
+                f"of shape ({n_rows},); got shape {values.shape}"
+            )
+        if values.dtype.kind == "S":
+            values = np.char.decode(values)
+        elif values.dtype.kind in "mM":  # times in nanoseconds would be listed as integers
+            values = values.astype(f"{values.dtype.kind}8[us]")
+        labels = values.tolist()
+        try:  # looked up one by one: several times as fast as sorting strings
+            name_of = {one: str(one) for one in dict.fromkeys(labels) if not is_missing(one)}
+        except TypeError as error:
+            raise InputError(
+                f"there must be one class per row, such as a number or a name: {error}"
+            ) from error
+        if not name_of:
+            raise InputError(f"none of the {n_rows} rows has a label: there are no classes")
+        texts = [name_of.get(one) for one in labels]
+        names = tuple(name for name, _ in Counter(texts).most_common() if name is not None)
+        code_of = {name: code for code, name in enumerate(names)}
+        codes = (-1 if text is None else code_of[text] for text in texts)
+        return cls(names, np.fromiter(codes, dtype=np.intp, count=n_rows))
 
     def count(self, rows: IndexArray) -> list[tuple[int, int]]:
         """Return the classes of some rows and how many are of each, the largest first.
@@ -81,8 +72,8 @@ class Classes:
         return [(code, int(counts[code + 1])) for code in largest if counts[code + 1]]
 
     def name(self, code: int) -> str:
-        """Return the name of a class; for -1, that of rows without one."""
-        return NO_LABEL if code < 0 else self.names[code]
+        """Return the name of a class as it can be shown; for -1, that of rows without one."""
+        return NO_LABEL if code < 0 else printable(self.names[code])
 
 
 @final
@@ -90,14 +81,11 @@ class Classes:
 class ClassTree:
     """A frozen tree whose leaves are classes, made by :meth:`read`.
 
-    Nodes are numbered from left to right, parents first.
-
     Attributes
     ----------
-    parents : int array of shape (n_nodes,)
-        Id of each node's parent, -1 for the root, which is node 0.
-    node_names : tuple of str
-        The name of each node; inner ones may be "".
+    parents, node_names : int array of shape (n_nodes,), tuple of str
+        The parent, -1 for the root, and the name of each node; inner ones may be called "".
+        Nodes are numbered from left to right, parents first.
     leaves, names : int array of shape (n_leaves,), tuple of str
         Ids and names of the leaves from left to right; no two names are the same.
 
@@ -137,18 +125,15 @@ class ClassTree:
         Parameters
         ----------
         source : ClassTree or mapping
-            A tree, which is returned; nested mappings ``{"name": ..., "children": [...]}``, as
-            ``json.loads`` returns, whose other keys do not matter; or a mapping from each class
-            to its path, the names of the nodes above it from the root down. Nodes of two paths
-            are the same if all names from the root on are. Nodes with a single child are kept:
-            they make branches longer.
+            A tree, which is returned; nested mappings ``{"name": ..., "children": [...]}``,
+            whose other keys do not matter; or a mapping from each class to its path, the names
+            of the nodes above it from the root down. Nodes of two paths are the same if all
+            names from the root on are. Nodes with a single child make branches longer.
 
         Raises
         ------
-        ValueError
-            If the source does not make a tree; the message says why.
-        TypeError
-            If it is none of these.
+        ValueError, TypeError
+            If the source does not make a tree, or is none of these.
 
         Examples
         --------
@@ -217,20 +202,15 @@ class ClassTree:
         ['owl', 'mammal']
         """
         names = []
-        for leaf in self.leaves_of(classes).tolist():
-            path = [leaf]
-            while self.parents[path[-1]] >= 0:
-                path.append(int(self.parents[path[-1]]))
-            names.append(self.node_names[path[::-1][min(depth, len(path) - 1)]])
+        for node in self.leaves_of(classes).tolist():
+            path = [node]
+            while (node := int(self.parents[node])) >= 0:
+                path.append(node)
+            names.append(self.node_names[path[max(len(path) - 1 - depth, 0)]])
         return names
 
 
 ClassTreeLike: TypeAlias = ClassTree | Mapping[str, object]
-
-
-class _Node(TypedDict):
-    name: str
-    children: list["_Node"]
 
 
 def _list(values: Sequence[object]) -> str:
@@ -245,11 +225,11 @@ def _is_node(source: Mapping[str, object]) -> bool:
     return has_nodes or isinstance(source.get("name"), str)
 
 
-def _nest(paths: Mapping[str, object]) -> _Node:
+def _nest(paths: Mapping[str, object]) -> dict[str, Any]:
     """Return nested mappings in which each class is below the names on its path."""
-    top = _Node(name="", children=[])
-    below: dict[tuple[int, str], _Node] = {}  # by the node above and the name
-    leaves: list[_Node] = []
+    top: dict[str, Any] = {"children": []}
+    below: dict[tuple[int, str], dict[str, Any]] = {}  # by the node above and the name
+    leaves = []
     for label, path in paths.items():
         if isinstance(path, str) or not isinstance(path, Sequence | np.ndarray):
             raise InputError(
@@ -260,13 +240,13 @@ def _nest(paths: Mapping[str, object]) -> _Node:
         for name in (*map(str, path), str(label)):
             key = id(node), name
             if key not in below:
-                below[key] = _Node(name=name, children=[])
+                below[key] = {"name": name, "children": []}
                 node["children"].append(below[key])
             node = below[key]
         leaves.append(node)
     if inner := [leaf["name"] for leaf in leaves if leaf["children"]]:
         raise InputError(f"a class must not be on the path of another: {_list(inner)}")
-    if len(roots := top["children"]) != 1:
-        names = _list([root["name"] for root in roots])
+    if len(top["children"]) != 1:
+        names = _list([root["name"] for root in top["children"]])
         raise InputError(f"paths must begin with the same name, that of the root; got {names}")
-    return roots[0]
+    return dict(top["children"][0])

@@ -1,4 +1,4 @@
-"""Trees as boxes: where nodes stand and how large their boxes are, then the drawing.
+"""Trees as boxes, as dendrograms drawn by SciPy, and as the stability of their cuts.
 
 A box holds lines of text and, below them, a bar of classes. Where boxes are placed, ``across``
 is the direction in which leaves follow one another and ``along`` that from the root to the
@@ -13,24 +13,35 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taxarbor._errors import InputError, InputTypeError
+from taxarbor._errors import InputError, InputTypeError, printable, require
 from taxarbor._types import Array, IndexArray, Mask
+from taxarbor.exchange import to_linkage
 from taxarbor.metrics.classes import NO_LABEL, Classes
-from taxarbor.plot import _axes
-from taxarbor.plot._axes import FONT_SIZE, GRID, INK, LINE_HEIGHT, LITERAL, PLAIN
 from taxarbor.taxonomy import Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._text import count_rows, describe_rule
+from taxarbor.taxonomy.stability_result import MIN_STABLE_SHARE
 from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import Tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.font_manager import FontProperties
 
 Lines: TypeAlias = list[tuple[str, str]]
 """Texts and their colours."""
 
+# The look of all plots
+INK, PLAIN, PLUS, MINUS = "#1f2933", "#52606d", "#05668d", "#9b2c1f"
+BRANCH, EDGE, FACE, LEAF_FACE = "#9fb0c0", "#b8c4d0", "#ffffff", "#f3f6f9"
+OTHER, GRID = "#c9d1d9", "#e4e9ee"
+FONT_SIZE, LINE_HEIGHT = 8.0, 11.0  # the latter from one baseline to the next
+MAX_LETTERS = 28  # of a line
+MAX_INCHES = 100.0  # of a new figure
+POINTS_PER_INCH = 72.0
+LITERAL = {"parse_math": False, "usetex": False}  # "$" is no mathematics
+# Boxes
 GAP_ACROSS, GAP_ALONG, MARGIN, STUB = 8.0, 28.0, 6.0, 10.0
 PAD, SPACE = 6.0, 3.5  # within boxes, and between lines and bar
 BAR_HEIGHT, MIN_BAR_WIDTH = 5.0, 60.0
@@ -45,7 +56,37 @@ MAX_CLASSES_NAMED, MIN_CLASS_SHARE, MAX_CLASS_LETTERS = 2, 0.1, 20  # of a node
 CLASS_COLOURS = (
     "#332288", "#cc6677", "#44aa99", "#ddcc77", "#88ccee", "#882255", "#117733", "#999933",
 )  # fmt: skip
-BAR_COLOURS = (*CLASS_COLOURS, _axes.OTHER, GRID)  # of the rest, and of rows without a class
+BAR_COLOURS = (*CLASS_COLOURS, OTHER, GRID)  # of the rest, and of rows without a class
+# Dendrograms and curves
+WIDTH, LEAF_HEIGHT, AXIS_HEIGHT = 480.0, 15.0, 40.0  # of a new figure with a dendrogram
+CURVE_SIZE = 460.0, 300.0  # of one with a curve
+MAX_COLOURED = 5  # branches
+MAX_NAMED = 200  # leaves; of more, none has a text
+MAX_TICKS = 15
+
+
+# Figures
+
+
+def require_matplotlib(function: str) -> None:
+    """Raise ImportError, saying what to install, if matplotlib is missing."""
+    with require(function, "matplotlib"):
+        import matplotlib.textpath  # noqa: F401
+
+
+def shorten(text: object, max_letters: int = MAX_LETTERS) -> str:
+    """Return the text on one line, printable and not too long."""
+    line = printable(str(text)).strip()
+    return line if len(line) <= max_letters else line[: max_letters - 1].rstrip() + "…"
+
+
+def new_axes(width: float, height: float, *, layout: str) -> "Axes":
+    """Return axes on a new figure of this size."""
+    from matplotlib import pyplot as plt
+
+    inches = [min(length / POINTS_PER_INCH, MAX_INCHES) for length in (width, height)]
+    figure = plt.figure(figsize=(inches[0], inches[1]), facecolor="white", layout=layout)
+    return figure.add_axes((0, 0, 1, 1)) if layout == "none" else figure.add_subplot()
 
 
 # Coordinates
@@ -117,19 +158,16 @@ def _find_breadths(start: IndexArray, parents: IndexArray, is_end: Mask) -> Arra
 # What boxes hold
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Bars:
-    """The shares of classes in nodes; without classes, all is empty."""
+def count_classes(
+    tree: Tree, nodes: Sequence[int], given: ArrayLike | None
+) -> tuple[Array, Lines, list[Lines]]:
+    """Return the shares of classes in nodes, a legend, and lines such as ``mammals · 92%``.
 
-    shares: Array  # (n_shown, n_classes): the eight largest, all others, rows without one
-    legend: Lines
-    lines: list[Lines]  # of each node, such as ``mammals · 92%``, of rows with a class
-
-
-def count_classes(tree: Tree, nodes: Sequence[int], given: ArrayLike | None) -> Bars:
-    """Count the classes of nodes; ValueError if classes and rows do not match."""
+    The shares are those of the eight largest classes, of all others and of rows without one;
+    the lines tell parts of the rows with a class. Without classes, all is empty.
+    """
     if given is None:
-        return Bars(np.zeros((len(nodes), 0)), [], [[] for _ in nodes])
+        return np.zeros((len(nodes), 0)), [], [[] for _ in nodes]
     classes, n_coloured = Classes.of(given, tree.n_rows), len(CLASS_COLOURS)
     shares, lines = np.zeros((len(nodes), n_coloured + 2)), []
     for node, line in zip(nodes, shares, strict=True):
@@ -138,25 +176,25 @@ def count_classes(tree: Tree, nodes: Sequence[int], given: ArrayLike | None) -> 
             line[min(code, n_coloured)] += count / tree.sizes[node]  # -1 is the last
         n_known = sum(count for code, count in counts if code >= 0)
         lines.append([
-            (f"{_axes.shorten(classes.names[code], MAX_CLASS_LETTERS)} · {count / n_known:.0%}",
+            (f"{shorten(classes.names[code], MAX_CLASS_LETTERS)} · {count / n_known:.0%}",
              PLAIN)
             for code, count in counts[:MAX_CLASSES_NAMED]
             if code >= 0 and count >= MIN_CLASS_SHARE * n_known
         ])  # fmt: skip
-    names = [*map(_axes.shorten, classes.names[:n_coloured])]
+    names = [*map(shorten, classes.names[:n_coloured])]
     names += [""] * (n_coloured - len(names)) + ["other", NO_LABEL]
     legend = zip(names, BAR_COLOURS, shares[0].tolist(), strict=True)
-    return Bars(shares, [(name, colour) for name, colour, share in legend if share], lines)
+    return shares, [(name, colour) for name, colour, share in legend if share], lines
 
 
 def describe_node(taxonomy: Taxonomy, node: int) -> Lines:
     """Return the number of rows, what leads here and what the rule does."""
     lines = [(count_rows(taxonomy, node), INK)]
     for reason in taxonomy.reasons(node, N_TOP_FEATURES):
-        colour = _axes.PLUS if reason.sign > 0 else _axes.MINUS
-        lines.append((phrase(reason, _axes.MAX_LETTERS), colour))
+        colour = PLUS if reason.sign > 0 else MINUS
+        lines.append((phrase(reason, MAX_LETTERS), colour))
     rule = describe_rule(taxonomy, node).removeprefix("its rule ").partition(" by ")[0]
-    return [*lines, (_axes.shorten(rule), PLAIN)] if rule else lines
+    return [*lines, (shorten(rule), PLAIN)] if rule else lines
 
 
 def check_lines(texts: Sequence[str], node: int) -> Lines:
@@ -166,7 +204,7 @@ def check_lines(texts: Sequence[str], node: int) -> Lines:
             f"describe must return a list of lines, got the text {texts!r} for node {node}: "
             "put it in a list, or split it into lines"
         )
-    return [(_axes.shorten(text), PLAIN if n else INK) for n, text in enumerate(texts)]
+    return [(shorten(text), PLAIN if n else INK) for n, text in enumerate(texts)]
 
 
 # The drawing
@@ -183,8 +221,7 @@ def plot_tree(
 ) -> "Axes":
     """Draw a tree as boxes, joined by branches, that say what is in each node and why.
 
-    Once the tree was assessed, the boxes of nodes that are not stable are pale and dashed, and
-    a legend says so.
+    Once the tree was assessed, nodes that are not stable are pale and dashed.
 
     Parameters
     ----------
@@ -193,20 +230,18 @@ def plot_tree(
     max_depth : int, optional
         Show no deeper nodes. A dotted line marks a node that has some below; leaves are grey.
     describe : callable, optional
-        Takes a node's id and returns the lines of its box, of which the first is a title.
-        Texts are shown as they are, without mathematics, up to 28 characters. By default: the
-        number of rows; what leads to the node, three features at most, blue where it has more
-        of them and red where it has less; and the two largest classes.
+        Takes a node's id and returns the lines of its box, of which the first is a title; up
+        to 28 characters of each are shown, literally. By default: the number of rows; what
+        leads to the node, three features at most, blue where it has more of them and red where
+        it has less; and the two largest classes.
     classes : array of shape (n_rows,), optional
-        The class of each row. A bar in each box then shows how many rows are of each class,
-        the eight largest classes in colours, any others and rows without a class in grey, and
-        a legend names them.
+        The class of each row, for a bar in each box: the eight largest classes in colours, any
+        others and rows without a class in grey.
     orientation : {"down", "right"}
         Where the tree grows to: from a root on top, or from a root on the left.
     ax : Axes, optional
-        Axes to draw on; by default those of a new figure, as large as the boxes need, but at
-        most 100 inches. In smaller axes, all is drawn smaller, and without text where letters
-        would be below one point.
+        Axes to draw on, in which all is drawn smaller where there is little room; by default
+        those of a new figure, as large as the boxes need, but at most 100 inches.
 
     Returns
     -------
@@ -237,27 +272,27 @@ def plot_tree(
     if limit < 0:
         raise InputError(f"max_depth must be 0 or more, or None, got {limit}")
     nodes = np.flatnonzero(tree.depth <= limit)
-    bars = count_classes(tree, nodes.tolist(), classes)
+    shares, legend, class_lines = count_classes(tree, nodes.tolist(), classes)
     lines = [
         describe_node(taxonomy, node) + of_classes
         if describe is None
         else check_lines(describe(node), node)
-        for node, of_classes in zip(nodes.tolist(), bars.lines, strict=True)
+        for node, of_classes in zip(nodes.tolist(), class_lines, strict=True)
     ]
     is_unstable = np.zeros(len(nodes), dtype=bool)
     if taxonomy.stability is not None:
         is_unstable[1:] = ~taxonomy.stability.is_stable[nodes[1:]]
-    legend = [*bars.legend, *[("pale: not stable", GRID)] * bool(is_unstable.any())]
-    _axes.require_matplotlib("plot_tree")
-    widths, heights = measure_boxes(lines, has_bars=bool(bars.legend))
+    legend += [("pale: not stable", GRID)] * bool(is_unstable.any())
+    require_matplotlib("plot_tree")
+    widths, heights = measure_boxes(lines, has_bars=shares.size > 0)
     layout = lay_out(tree, nodes, widths, heights, is_down=orientation == "down")
     if ax is None:
-        foot = _legend_height(legend, layout.size[0])
-        ax = _axes.new_axes(layout.size[0], layout.size[1] + foot, layout="none")
+        _, foot = _measure_legend(legend, layout.size[0])
+        ax = new_axes(layout.size[0], layout.size[1] + foot, layout="none")
     scale = _fit_axes(ax, layout, legend)
     _draw_branches(ax, layout, scale)
     _draw_boxes(ax, layout, scale, np.isin(nodes, tree.leaves), is_unstable)
-    _draw_bars(ax, layout, bars.shares)
+    _draw_bars(ax, layout, shares)
     _write_lines(ax, layout, scale, lines, is_unstable)
     _draw_legend(ax, legend)
     return ax
@@ -291,8 +326,8 @@ def _fit_axes(ax: "Axes", layout: TreeLayout, legend: Lines) -> float:
 
     Returns the scale, at most 1, by which fonts and lines have to be drawn smaller.
     """
-    width, height = np.array(ax.bbox.size) / (ax.figure.dpi / _axes.POINTS_PER_INCH)
-    foot = min(_legend_height(legend, width), height / 2)
+    width, height = np.array(ax.bbox.size) / (ax.figure.dpi / POINTS_PER_INCH)
+    foot = min(_measure_legend(legend, width)[1], height / 2)
     scale = min(1.0, width / layout.size[0], (height - foot) / layout.size[1])
     left = (layout.size[0] - width / scale) / 2
     bottom = (layout.size[1] - (height + foot) / scale) / 2
@@ -305,11 +340,10 @@ def _fit_axes(ax: "Axes", layout: TreeLayout, legend: Lines) -> float:
 def _draw_branches(ax: "Axes", layout: TreeLayout, scale: float) -> None:
     from matplotlib.collections import LineCollection
 
-    look: dict[str, Any] = {"colors": _axes.BRANCH, "linewidths": LINE_WIDTH * scale}
-    branches = LineCollection([*layout.branches], zorder=1, **look)
-    stubs = LineCollection([*layout.stubs], linestyles=DOTTED, zorder=1, **look)
-    for lines in (branches, stubs):
-        ax.add_collection(lines, autolim=False)
+    look: dict[str, Any] = {"colors": BRANCH, "linewidths": LINE_WIDTH * scale}
+    for lines, style in ((layout.branches, "solid"), (layout.stubs, DOTTED)):
+        drawn = LineCollection([*lines], linestyles=style, zorder=1, **look)
+        ax.add_collection(drawn, autolim=False)
 
 
 def _draw_boxes(
@@ -320,9 +354,9 @@ def _draw_boxes(
     looks = zip(layout.low, layout.high - layout.low, is_leaf, is_unstable, strict=True)
     for low, (width, height), leaf, unstable in looks:
         box = FancyBboxPatch(
-            tuple(low), width, height, linewidth=scale, zorder=2, edgecolor=_axes.EDGE,
+            tuple(low), width, height, linewidth=scale, zorder=2, edgecolor=EDGE,
             boxstyle=f"round,pad=0,rounding_size={ROUNDING}",
-            facecolor=_axes.LEAF_FACE if leaf else _axes.FACE,
+            facecolor=LEAF_FACE if leaf else FACE,
             linestyle=DASHED if unstable else "solid",
         )  # fmt: skip
         ax.add_patch(box)
@@ -367,9 +401,9 @@ def _draw_legend(ax: "Axes", legend: Lines) -> None:
         Patch(facecolor=colour, label=" " * name.startswith("_") + name)
         for name, colour in legend
     ]
-    width = ax.bbox.width / (ax.figure.dpi / _axes.POINTS_PER_INCH)
+    width = ax.bbox.width / (ax.figure.dpi / POINTS_PER_INCH)
     drawn = ax.legend(
-        handles=handles, loc="lower center", ncols=_legend_columns(legend, width),
+        handles=handles, loc="lower center", ncols=_measure_legend(legend, width)[0],
         frameon=False, prop=font(PLAIN), borderpad=0.0, borderaxespad=LEGEND_PAD / FONT_SIZE,
         handlelength=1.0, handleheight=1.0, handletextpad=0.5, columnspacing=1.6,
         labelspacing=LINE_HEIGHT / FONT_SIZE - 1.0, labelcolor=PLAIN,
@@ -378,13 +412,157 @@ def _draw_legend(ax: "Axes", legend: Lines) -> None:
         text.set(**LITERAL)
 
 
-def _legend_columns(legend: Lines, width: float) -> int:
-    widest = max(width_of(name) for name, _ in legend) + LEGEND_HANDLE
-    return max(1, min(len(legend), int(width // widest)))
-
-
-def _legend_height(legend: Lines, width: float) -> float:
+def _measure_legend(legend: Lines, width: float) -> tuple[int, float]:
+    """Return in how many columns a legend fits into a width, and its height."""
     if not legend:
-        return 0.0
-    n_lines = -(-len(legend) // _legend_columns(legend, width))
-    return n_lines * LINE_HEIGHT + 2 * LEGEND_PAD
+        return 0, 0.0
+    widest = max(width_of(name) for name, _ in legend) + LEGEND_HANDLE
+    n_columns = max(1, min(len(legend), int(width // widest)))
+    return n_columns, -(-len(legend) // n_columns) * LINE_HEIGHT + 2 * LEGEND_PAD
+
+
+# Plots over the number of clusters
+
+
+def plot_dendrogram(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw a tree as a dendrogram: the later a split was made, the closer to the leaves.
+
+    Up to five branches have colours of their own. A line across the picture where the axis
+    says 5 clusters meets the clusters of ``taxonomy.cut(5)``. A leaf has the name of its
+    cluster, its number of rows and the feature that does most for it.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy or fitted estimator
+        The tree, with at least two leaves, and less than many hundred levels.
+    ax : Axes, optional
+        Axes to draw on; those of a new figure by default. Texts of leaves are tick labels:
+        ``layout="constrained"`` of a figure makes room for them.
+
+    Returns
+    -------
+    Axes
+        The axes. For other texts and styles, draw ``to_linkage(taxonomy)`` of
+        :mod:`taxarbor.exchange` by :func:`scipy.cluster.hierarchy.dendrogram`.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError
+        Without matplotlib, or for an argument not as above.
+
+    Examples
+    --------
+    >>> from taxarbor.exchange import from_linkage
+    >>> ax = plot_dendrogram(from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]]))
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['c0 · 1 row', 'c1 · 1 row', 'c2 · 1 row']
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(ax.figure)
+    """
+    from scipy.cluster.hierarchy import dendrogram  # takes long
+
+    taxonomy = taxonomy_of(taxonomy)
+    tree, Z = taxonomy.tree, to_linkage(taxonomy)
+    require_matplotlib("plot_dendrogram")
+    steps = np.arange(tree.n_splits + 1)
+    # A split replaces one cluster by its children, whose birth is its step.
+    n_clusters = np.searchsorted(tree.birth, steps, side="right") - steps
+    n_above = max(1, int(np.count_nonzero(n_clusters <= MAX_COLOURED)) - 1)
+    options: Any = {"orientation": "left", "above_threshold_color": BRANCH, "no_labels": True}
+    try:
+        # Drawn once without axes: a tree that is too deep leaves no figure.
+        dendrogram(Z, no_plot=True)
+        if ax is None:
+            height = LEAF_HEIGHT * tree.n_leaves + AXIS_HEIGHT
+            ax = new_axes(WIDTH, height, layout="constrained")
+        dendrogram(Z, ax=ax, color_threshold=tree.n_splits + 1 - n_above, **options)
+    except RecursionError:
+        raise InputError(
+            f"SciPy draws no dendrogram that is so deep, {tree.height} splits above a leaf, or "
+            "with so many children of one node: draw fewer clusters, taxonomy.prune(100)"
+        ) from None
+    ax.set_ylim(10.0 * tree.n_leaves, 0.0)  # the first leaf on top; SciPy's are 10 apart
+    ax.spines[:].set_visible(False)
+    side = ax.spines["bottom"]
+    side.set(visible=True, bounds=(0.5, tree.n_splits + 0.5), color=BRANCH)
+    shown = steps[:: -(-len(steps) // MAX_TICKS)]
+    ax.set_xticks(tree.n_splits - shown + 0.5, [f"{n:,}" for n in n_clusters[shown]])
+    _label_axis(ax.xaxis, "clusters, if cut here")
+    if tree.n_leaves <= MAX_NAMED:
+        names = []
+        for label, leaf in enumerate(tree.leaves.tolist()):
+            reasons = [phrase(one, MAX_LETTERS) for one in taxonomy.reasons(leaf, 1)]
+            names.append(" · ".join([f"c{label}", count_rows(taxonomy, leaf), *reasons]))
+        ax.yaxis.tick_right()
+        ax.tick_params("y", length=0.0)
+        at = 10.0 * np.arange(tree.n_leaves) + 5.0
+        look: dict[str, Any] = {"color": INK, "fontsize": FONT_SIZE, **LITERAL}
+        ax.set_yticks(at, names, **look)
+    return ax
+
+
+def _label_axis(axis: "Axis", label: str) -> None:
+    axis.set_label_text(label, color=PLAIN, fontsize=FONT_SIZE)
+    axis.set_tick_params("both", color=BRANCH, labelcolor=PLAIN, labelsize=FONT_SIZE)
+
+
+def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the stability of each number of clusters, and the suggested number.
+
+    A point is the share of refits that recover the least stable cluster of the cut, with a gap
+    beside it; the suggestion is the last number at half of them or more.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy or fitted estimator
+        A tree that was assessed.
+    ax : Axes, optional
+        Axes to draw on; those of a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The axes; its lines are the stability of these rows, that of rows without clusters, the
+        limit and the suggestion. ``taxonomy.stability.curve`` has the numbers.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError
+        Without matplotlib, or for a tree that was not assessed.
+
+    Examples
+    --------
+    >>> from taxarbor import Taxarbor, make_planted_tree
+    >>> from taxarbor.stability import assess
+    >>> X = make_planted_tree(200, depth=2).X
+    >>> ax = plot_stability(assess(Taxarbor(6, random_state=0).fit(X), X, n_refits=5))
+    >>> ax.get_legend().texts[-1].get_text()
+    'suggested: 4'
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(ax.figure)
+    """
+    stability = taxonomy_of(taxonomy).stability
+    if stability is None:
+        raise InputError(
+            "the tree was not assessed yet; pass taxarbor.stability.assess(model, X)"
+        )
+    require_matplotlib("plot_stability")
+    from matplotlib.ticker import MaxNLocator
+
+    ax = ax or new_axes(*CURVE_SIZE, layout="constrained")
+    curve = stability.curve
+    thin: dict[str, Any] = {"linewidth": 0.8, "zorder": 1}
+    ax.plot(*curve[:2], "-o", color=PLUS, markersize=3.5, label="these rows", zorder=3)
+    ax.plot(*curve[::2], "-o", color=BRANCH, markersize=2.5, label="rows without clusters")
+    ax.axhline(MIN_STABLE_SHARE, color=BRANCH, linestyle=":", **thin)
+    label = f"suggested: {curve.suggested}"
+    ax.axvline(curve.suggested, color=MINUS, linestyle="--", label=label, **thin)
+    ax.set_ylim(-0.03, 1.05)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _label_axis(ax.xaxis, "number of clusters")
+    _label_axis(ax.yaxis, "least stable cluster: share of refits")
+    ax.grid(axis="y", color=GRID, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(BRANCH)
+    ax.legend(frameon=False, fontsize=FONT_SIZE, labelcolor=PLAIN)
+    return ax

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,15 +21,13 @@ from taxarbor._errors import InputError, printable, some
 from taxarbor._number_text import format_means, format_number, format_share, round_digits
 from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.explain import Explanation, explain
-from taxarbor.explain.distinctive import DistinctiveFeature
-from taxarbor.explain.explanation import EXAMPLES, DecidingFeature, Example
+from taxarbor.explain.explanation import EXAMPLES
 from taxarbor.metrics import tree_scores
 from taxarbor.metrics.classes import ClassTreeLike
-from taxarbor.tables.columns import Column, Columns
+from taxarbor.tables.columns import Columns
 from taxarbor.tables.notes import MAX_NOTES
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import describe_decision
-from taxarbor.tree import Tree
 
 MANY_NODES = 250
 """Nodes above which less is shown of each."""
@@ -44,8 +43,8 @@ MAX_NAMES_LENGTH = 250_000
 """Characters that the packed names of all rows may take, so that they can be searched."""
 MAX_ROWS, MAX_LEAST_MARGINS = 100_000, 10_000
 """Rows up to which the page has the number of each, and its least margin."""
-MAX_PICTURES_LENGTH, THUMBNAIL_EDGES = 300_000, (64, 48, 32, 24, 16)
-"""Characters of all thumbnails, and the widths and heights that these may be reduced to."""
+MAX_PICTURES_LENGTH, EDGES = 300_000, (16, 64)
+"""Characters of all thumbnails, and the bounds of their width and height."""
 MARGIN_BINS = np.linspace(-3.0, 3.0, 25)
 """Margins beyond are in the first and the last bin."""
 HEIGHTS = string.digits + string.ascii_lowercase
@@ -78,19 +77,14 @@ def report(
 
     Parameters
     ----------
-    model : fitted estimator or Taxonomy
-        The tree. One made from labels or merges alone is explained by nearest means. Features
-        are called as it says, or as the columns of a data frame; others can be given by
-        :meth:`~taxarbor.Taxonomy.rename_features`.
-    X : array-like, CSR matrix, data frame or AnnData of shape (n_rows, n_features)
-        The rows that it was grown on, in memory and in the same order; of a tree of a table,
-        that table. Of other rows, attach a sample, as for :func:`~taxarbor.explain.explain`.
+    model, X : fitted estimator or Taxonomy, and array-like, CSR matrix, data frame or AnnData
+        The tree, and the rows that it was grown on, in memory and in the same order, as
+        :func:`~taxarbor.explain.explain` takes them.
     path : str or path
         Where to write. An existing file is replaced once the new one is complete.
     row_names, classes : sequences, optional
-        Names of the rows, which may be texts, and known classes to compare with; as
-        :func:`~taxarbor.explain.explain` takes them. Rows without a class are left out of the
-        scores, and a warning says how many.
+        Names of the rows, which may be texts, and known classes, to compare with. Rows without
+        a class are left out of the scores, and a warning says how many.
     truth : ClassTree, or what :meth:`~taxarbor.metrics.ClassTree.read` takes, optional
         The true tree of these classes.
     images : array, optional
@@ -101,10 +95,8 @@ def report(
 
     Raises
     ------
-    ValueError, TypeError
-        If these do not fit together; the message says which. Nothing is written then.
-    OSError
-        If the file cannot be written; the old file is left as it was.
+    ValueError, TypeError, OSError
+        If these do not fit together, or the file cannot be written, which is left as it was.
 
     Examples
     --------
@@ -176,8 +168,9 @@ def build_context(
     nodes = [_describe_node(explanation, node, n_used) for node in range(tree.n_nodes)]
     used = n_used[[rule is not None for rule in tree.rules]]
     sizes = tree.sizes[tree.leaves]
-    shown = _find_shown(tree, nodes)
-    n_typical = sum(len(nodes[leaf]["typical"]) for leaf in tree.leaves)
+    typical = [one["row"] for leaf in tree.leaves for one in nodes[leaf]["typical"]]
+    rows = [one["row"] for kind in EXAMPLES for node in nodes for one in node[kind]]
+    shown = list(dict.fromkeys(typical + rows))
     return {
         "title": printable(title),
         "n_rows": int(tree.sizes[0]),
@@ -194,9 +187,9 @@ def build_context(
         "has_rules": explanation.has_rules,
         "nodes": nodes,
         "rows": _describe_rows(explanation, shown),
-        "pictures": {} if images is None else _make_thumbnails(shown, n_typical, images),
+        "pictures": {} if images is None else _make_thumbnails(shown, len(typical), images),
         **_pack_rows(explanation),
-        "classes": [] if classes is None else classes.names,
+        "classes": [] if classes is None else [*map(printable, classes.names)],
         "scores": {name: round_digits(value) for name, value in scores.items()},
         "stability": taxonomy.stability and _describe_stability(taxonomy.stability),
         "table": _describe_table(columns),
@@ -219,24 +212,17 @@ def _describe_table(columns: Columns) -> Values | None:
     """Describe how a table was read: its columns, those left out, notes; None for an array."""
     if columns.names is None and not (columns.notes or columns.dropped or columns.readings):
         return None
-    shown = (columns[place] for place in range(min(len(columns), MAX_COLUMNS)))
+    lines = []
+    for column in islice(columns, MAX_COLUMNS):
+        categories = some([*map(printable, column.categories)], MAX_CATEGORIES)
+        kind = f"{column.kind}: {categories}" if categories else column.kind
+        lines.append((printable(column.label), kind, _format_missing(column.missing)))
     return {
-        "columns": [
-            (printable(column.label), _describe_kind(column), _format_missing(column.missing))
-            for column in shown
-        ],
+        "columns": lines,
         "dropped": [list(map(printable, pair)) for pair in columns.dropped[:MAX_COLUMNS]],
         "notes": [printable(str(note)) for note in columns.notes[:MAX_NOTES]],
         "counts": (len(columns), len(columns.dropped)),
     }
-
-
-def _describe_kind(column: Column) -> str:
-    """Return what a column was read as."""
-    if not column.categories:
-        return column.kind
-    names = [printable(name) for name in column.categories]
-    return f"{column.kind}: {some(names, MAX_CATEGORIES)}"
 
 
 def _format_missing(share: float) -> str:
@@ -280,7 +266,7 @@ def _describe_node(explanation: Explanation, node: int, n_used: IndexArray) -> V
     return values
 
 
-def _describe_deciding(taxonomy: Taxonomy, feature: DecidingFeature) -> Values:
+def _describe_deciding(taxonomy: Taxonomy, feature: Values) -> Values:
     """Return what the panel shows of a feature that separates a node from its siblings."""
     direction = feature["direction"]
     is_boolean = bool(taxonomy.columns.is_boolean[feature["column"]])
@@ -297,7 +283,7 @@ def _describe_deciding(taxonomy: Taxonomy, feature: DecidingFeature) -> Values:
     }
 
 
-def _describe_distinctive(feature: DistinctiveFeature) -> Values:
+def _describe_distinctive(feature: Values) -> Values:
     """Return what the panel shows of a feature that separates a node from all other rows."""
     means = feature["mean"], feature["all_mean"]
     mean, all_mean = format_means(means, is_share=feature["share"] is not None)
@@ -314,7 +300,7 @@ def _describe_distinctive(feature: DistinctiveFeature) -> Values:
 
 
 def _add_values(
-    explanation: Explanation, examples: list[Example], columns: list[int]
+    explanation: Explanation, examples: list[Values], columns: list[int]
 ) -> list[Values]:
     """Return rows with their margins, and with their values of some features."""
     rows = np.array([example["row"] for example in examples], dtype=np.intp)
@@ -338,11 +324,11 @@ def _count_margins(explanation: Explanation, node: int) -> list[list[int]]:
     tree = explanation.taxonomy.tree
     children = tree.children(node)
     sides = (-1.0, 1.0) if len(children) == 2 else (1.0,) * len(children)
-    counts: list[list[int]] = []
-    for child, side in zip(children, sides, strict=True):
-        margins: Array = side * explanation.margins_within(node, child)
-        counts.append(np.histogram(margins.clip(-3.0, 3.0), MARGIN_BINS)[0].tolist())
-    return counts
+    margins = [
+        side * explanation.margins_within(node, child).clip(-3.0, 3.0)
+        for child, side in zip(children, sides, strict=True)
+    ]
+    return [np.histogram(values, MARGIN_BINS)[0].tolist() for values in margins]
 
 
 def _count_classes(explanation: Explanation, node: int) -> list[tuple[int, int]]:
@@ -360,15 +346,7 @@ def _count_classes(explanation: Explanation, node: int) -> list[tuple[int, int]]
     return [*known[:MAX_CLASSES], *([(-1, rest)] if rest else []), *unknown]
 
 
-# Rows that are shown
-
-
-def _find_shown(tree: Tree, nodes: list[Values]) -> list[int]:
-    """Return the rows that any node shows: typical ones of leaves first, borderline last."""
-    leaves = [nodes[leaf] for leaf in tree.leaves]
-    parts = [(leaves, "typical"), *((nodes, kind) for kind in EXAMPLES)]
-    rows = [row["row"] for some, kind in parts for node in some for row in node[kind]]
-    return list(dict.fromkeys(rows))
+# Rows
 
 
 def _describe_rows(explanation: Explanation, shown: list[int]) -> Values:
@@ -379,9 +357,6 @@ def _describe_rows(explanation: Explanation, shown: list[int]) -> Values:
         name = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
         rows[str(row)] = [name, -1 if classes is None else int(classes.codes[row])]
     return rows
-
-
-# All rows
 
 
 def _pack_rows(explanation: Explanation) -> Values:
@@ -442,16 +417,16 @@ def _pack_least_margins(explanation: Explanation) -> dict[str, str] | None:
 def check_images(images: ArrayLike, n_rows: int) -> Pixels:
     """Return pictures as an array, one for each row, or raise InputError."""
     pixels = np.asanyarray(images)
+    got: object = f"shape {pixels.shape}"
     if not (pixels.ndim == 3 or (pixels.ndim == 4 and pixels.shape[3] in (3, 4))):
         expected = "must have shape (n_rows, height, width), or that with 3 or 4 colours behind"
-        raise InputError(f"{expected}; got {pixels.shape}", "images")
-    if len(pixels) != n_rows or 0 in pixels.shape:
+    elif len(pixels) != n_rows or 0 in pixels.shape:
         expected = f"must be one image with pixels for each of the {n_rows:,} rows"
-        raise InputError(f"{expected}; got shape {pixels.shape}", "images")
-    if pixels.dtype.kind not in "fb" and pixels.dtype != np.uint8:
-        expected = "must be floats from 0 to 1, uint8 or booleans"
-        raise InputError(f"{expected}; got {pixels.dtype}", "images")
-    return pixels
+    elif pixels.dtype.kind not in "fb" and pixels.dtype != np.uint8:
+        expected, got = "must be floats from 0 to 1, uint8 or booleans", pixels.dtype
+    else:
+        return pixels
+    raise InputError(f"{expected}; got {got}", "images")
 
 
 def _shrink(images: Pixels, row: int, edge: int) -> NDArray[np.uint8]:
@@ -464,19 +439,17 @@ def _shrink(images: Pixels, row: int, edge: int) -> NDArray[np.uint8]:
             raise InputError(f"{problem}: divide by the largest", "images")
         image = 255.0 * image
     step = -(-max(image.shape[:2]) // edge)
-    for axis in (0, 1) if step > 1 else ():  # means of squares; those at the far edges are less
+    n_pixels = np.ones_like(image)  # in each square: fewer at the far edges
+    for axis in (0, 1):
         begins = np.arange(0, image.shape[axis], step)
-        sizes = np.diff(np.append(begins, image.shape[axis]))
-        shape = [len(sizes) if n == axis else 1 for n in range(image.ndim)]
-        image = np.add.reduceat(image, begins, axis) / sizes.reshape(shape)
-    return np.round(image).astype(np.uint8)
+        image, n_pixels = (np.add.reduceat(one, begins, axis) for one in (image, n_pixels))
+    return np.round(image / n_pixels).astype(np.uint8)
 
 
 def _make_thumbnails(rows: list[int], n_typical: int, images: Pixels) -> dict[str, str]:
     """Return rows as PNGs, as many and the first ones as large as fit on the page."""
-    n_bytes = n_typical * (images.shape[3] if images.ndim == 4 else 1)
-    fitting = (e for e in THUMBNAIL_EDGES if 1.4 * n_bytes * e * e <= MAX_PICTURES_LENGTH)
-    edge = next(fitting, THUMBNAIL_EDGES[-1])  # base64 takes a third more
+    n_bytes = 1.4 * n_typical * (images.shape[3] if images.ndim == 4 else 1)  # of base64
+    edge = int(np.clip((MAX_PICTURES_LENGTH / n_bytes) ** 0.5, *EDGES))
     pictures: dict[str, str] = {}
     n_left = MAX_PICTURES_LENGTH
     for row in rows:
@@ -492,11 +465,9 @@ def _encode_png(pixels: NDArray[np.uint8]) -> bytes:
     """Return a picture of bytes, grey or with 3 or 4 colours, as a PNG file."""
     height, width = pixels.shape[:2]
     kind = {1: 0, 3: 2, 4: 6}[pixels.size // (height * width)]
-    lines = pixels.reshape(height, -1)
-    raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
+    lines = np.pad(pixels.reshape(height, -1), ((0, 0), (1, 0)))  # 0: without a filter
     head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
     file = b"\x89PNG\r\n\x1a\n"
-    for name, body in ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")):
-        file += struct.pack(">I", len(body)) + name + body
-        file += struct.pack(">I", zlib.crc32(name + body))
+    for chunk in (b"IHDR" + head, b"IDAT" + zlib.compress(lines.tobytes(), 9), b"IEND"):
+        file += struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
     return file

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from taxarbor._errors import InputError, InputTypeError, missing_extra, named_by, some
+from taxarbor._errors import InputError, InputTypeError, named_by, require, some
 from taxarbor._frames import Table, as_table, take_rows
 from taxarbor._types import Array, IndexArray
 from taxarbor.sources._sample import Sample, add_vectors, draw_rows
@@ -63,12 +63,10 @@ class DaskSource:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return int(self.bounds[-1])
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return int(self.X.shape[1])
 
     @property
@@ -102,13 +100,13 @@ class DaskSource:
         import dask.array as da
 
         with _columns_present():
-            results = dask.persist(*self._map(partial(_route, work), self.slices))
-            totals = dask.compute(*(result[0] for result in results))
+            results = dask.persist(*self._map(work, self.slices))
+            totals = dask.compute(*(result[1] for result in results))
         sizes = [rows.stop - rows.start for rows in self.slices.values()]
         arrays = []
-        for j, dtype in enumerate(dtypes, start=1):
+        for j, dtype in enumerate(dtypes):
             pairs = zip(results, sizes, strict=True)
-            blocks = [da.from_delayed(result[j], (size,), dtype) for result, size in pairs]
+            blocks = [da.from_delayed(result[0][j], (size,), dtype) for result, size in pairs]
             arrays.append(da.concatenate(blocks))
         return arrays, reduce(add, totals)
 
@@ -129,23 +127,23 @@ class DaskSource:
 
     def _map(self, work: Work, slices: Mapping[int, slice | None]) -> list[Collected]:
         """Return a task for each partition in a mapping to its rows, None if not counted."""
+        import cloudpickle
         from dask import delayed
 
         expected = [f"{self.n_columns} columns"]
         if not _is_array(self.X):
             expected = [str(name) for name in self.X.columns]
-        shared = delayed(_Packed((work, expected)), traverse=False)
+        # Of arrays that Dask sends apart, some are not aligned, and none can be written to.
+        shared = delayed(cloudpickle.dumps((work, expected), protocol=5))
         parts = _split(self.X)
         return [delayed(_run)(parts[k], k, rows, shared) for k, rows in slices.items()]
 
 
 def open_dask(X: Collected) -> DaskSource:
     """Return a collection as a source, or raise InputError."""
-    try:
+    with require("data of Dask", "dask[array,dataframe]"):
         import dask.array as da
         import dask.dataframe as dd
-    except ImportError as error:
-        raise missing_extra("data of Dask", "dask[array,dataframe]") from error
     if isinstance(X, dd.DataFrame):
         if not len(X.columns):
             raise InputError("has no columns", "X")
@@ -191,29 +189,9 @@ def _columns_present() -> Iterator[None]:
         raise InputError(f"{problem}; make the partitions alike", "X") from error
 
 
-@final
-class _Packed:
-    """A value that travels as one piece.
-
-    Of arrays that Dask sends apart, some are not aligned, and none can be written to.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __reduce__(self) -> Any:
-        import cloudpickle
-
-        return _unpack, (cloudpickle.dumps(self.value, protocol=5),)
-
-
-def _unpack(data: bytes) -> _Packed:
-    return _Packed(pickle.loads(data))
-
-
-def _run(part: Any, number: int, rows: slice | None, shared: _Packed) -> Any:
+def _run(part: Any, number: int, rows: slice | None, shared: bytes) -> Any:
     """Return the result of the work on a partition, or raise InputError that names it."""
-    work, expected = shared.value
+    work, expected = pickle.loads(shared)
     part = as_table(part)
     if isinstance(part, nw.DataFrame):
         title, columns = f"partition {number} of X", [*map(str, part.columns)]
@@ -235,12 +213,6 @@ def _take(sampled: IndexArray, table: Table, rows: slice) -> Any:
     inside = sampled[slice(*np.searchsorted(sampled, (rows.start, rows.stop)))] - rows.start
     taken = table if len(inside) == table.shape[0] else take_rows(table, inside)
     return taken.to_native() if isinstance(taken, nw.DataFrame) else taken
-
-
-def _route(work: Work, table: Table, rows: slice) -> tuple[Any, ...]:
-    """Return what is added up, and the arrays."""
-    arrays, small = work(table, rows)
-    return small, *arrays
 
 
 def _apply(work: Work, empty: NDArray[Any], table: Table, rows: slice) -> NDArray[Any]:

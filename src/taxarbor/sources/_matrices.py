@@ -5,8 +5,7 @@ along. https://anndata.readthedocs.io/en/stable/fileformat-prose.html
 """
 
 import os
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import FileFormatError, missing_extra
+from taxarbor._errors import FileFormatError, require
 from taxarbor._types import IndexArray, Matrix
 from taxarbor.rows import check_structure
 from taxarbor.sources.file_checks import (
@@ -23,8 +22,9 @@ from taxarbor.sources.file_checks import (
     File,
     as_texts,
     check_matrix,
+    count_block_rows,
     list_names,
-    read_blocks,
+    make_unique,
 )
 
 if TYPE_CHECKING:
@@ -42,51 +42,59 @@ MAPPED_BYTES = 1 << 28
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class NpyReader:
-    """An npy file, and a map of it through which no page is read."""
+class MatrixReader:
+    """The array in an npy file, or an array or a CSR or CSC matrix in an h5ad file."""
 
     file: File
-    array: "np.memmap[tuple[int, int], np.dtype[Any]]"
+    shape: tuple[int, int]
+    row_bytes: float
+    key: str = ""
+    """The matrix in an h5ad file, empty for npy."""
+    layout: str | None = None
+    """``encoding-type`` of a sparse matrix."""
+    names: list[str] | None = None
     chosen: Sequence[int] | None = None
-    """The columns to return."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        n_rows, width = self.array.shape
-        return n_rows, width if self.chosen is None else len(self.chosen)
+    """The columns to read."""
 
     def blocks(self) -> Iterator[Block]:
-        return read_blocks(self.file.name, self.shape[0], self.array[:1].nbytes, self.read)
+        step = count_block_rows(self.row_bytes)
+        for first in range(0, self.shape[0], step):
+            last = min(first + step, self.shape[0])
+            title = f"{self.file.name}, rows {first} to {last - 1}"
+            yield Block(title, slice(first, last), self.read(first, last))
 
-    def read(self, first: int, last: int) -> AnyArray:
-        """Return rows in C order and the byte order of this machine."""
-        with self.file.reading("npy"):
-            if not self.array.flags.c_contiguous:
-                return self._finish(self._map()[first:last])
-            width = self.array.shape[1]
-            begin = self.array.offset + first * self.array[:1].nbytes
-            n_cells = (last - first) * width
-            cells = np.fromfile(self.file.path, self.array.dtype, n_cells, offset=begin)
-            return self._finish(cells.reshape(-1, width))
+    def read(self, first: int, last: int) -> Matrix:
+        """Return the rows before the last as an array in C order or a CSR array."""
+        if self.key:
+            with open_group(self.file) as group:
+                return self._finish(_read_rows(group[self.key], self.layout, first, last))
+        with self.file.reading("npy"):  # by a map of its own, which leaves no page in memory
+            return self._finish(np.array(_map_npy(self.file)[first:last]))
 
-    def take(self, rows: IndexArray) -> AnyArray:
-        """Return some of the rows, by maps of which few pages stay in memory at a time."""
+    def take(self, rows: IndexArray) -> Matrix:
+        """Return some of the rows; of npy by maps of which few pages stay in memory."""
         if len(rows) == self.shape[0]:
             return self.read(0, len(rows))
-        parts = np.array_split(rows, 1 + self.array.nbytes // MAPPED_BYTES)
-        with self.file.reading("npy"):
-            return self._finish(np.concatenate([self._map()[p] for p in parts if len(p)]))
+        parts: list[Any] = []
+        if not self.key:
+            n_maps = 1 + int(self.shape[0] * self.row_bytes) // MAPPED_BYTES
+            with self.file.reading("npy"):
+                parts = [_map_npy(self.file)[part] for part in np.array_split(rows, n_maps)]
+                return self._finish(np.concatenate(parts))
+        for _, block, table in self.blocks():
+            inside = rows[slice(*np.searchsorted(rows, (block.start, block.stop)))]
+            if len(inside):
+                parts.append(table[inside - block.start])
+        return np.concatenate(parts) if self.layout is None else sparse.vstack(parts, "csr")
 
-    def keep(self, columns: Sequence[int]) -> "NpyReader":
+    def keep(self, columns: Sequence[int]) -> "MatrixReader":
         before = range(self.shape[1]) if self.chosen is None else self.chosen
-        return replace(self, chosen=[before[j] for j in columns])
+        chosen = [before[j] for j in columns]
+        return replace(self, shape=(self.shape[0], len(chosen)), chosen=chosen)
 
-    def _map(self) -> AnyArray:
-        mapped: AnyArray = np.load(self.file.path, mmap_mode="r")
-        return mapped
-
-    def _finish(self, rows: AnyArray) -> AnyArray:
-        return as_native(rows if self.chosen is None else rows[:, self.chosen])
+    def _finish(self, rows: Matrix) -> Matrix:
+        rows = rows if self.chosen is None else rows[:, self.chosen]
+        return as_native(rows) if isinstance(rows, np.ndarray) else rows
 
 
 def as_native(X: AnyArray) -> AnyArray:
@@ -94,78 +102,44 @@ def as_native(X: AnyArray) -> AnyArray:
     return np.ascontiguousarray(X, X.dtype.newbyteorder("="))
 
 
-def open_npy(path: str | os.PathLike[str]) -> NpyReader:
+def open_npy(path: str | os.PathLike[str]) -> MatrixReader:
     """Return a reader of the array in an npy file, in C or Fortran order."""
     file = File.open(path)
     with file.reading("npy"):
-        mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
+        mapped = _map_npy(file)
         if not isinstance(mapped, np.memmap):
             raise ValueError("it holds more than one array")
         check_matrix(file.name, mapped.dtype, mapped.shape)
-    return NpyReader(file, mapped)
+    return MatrixReader(file, mapped.shape, float(mapped[:1].nbytes))
+
+
+def _map_npy(file: File) -> AnyArray:
+    mapped: AnyArray = np.load(file.path, mmap_mode="r", allow_pickle=False)
+    return mapped
 
 
 # h5ad
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class H5adReader:
-    """``X`` of an h5ad file, an array or a CSR or CSC matrix, or another matrix in it."""
-
-    file: File
-    shape: tuple[int, int]
-    row_bytes: float
-    layout: str | None
-    """``encoding-type`` of a sparse matrix."""
-    key: str = "X"
-    names: list[str] | None = None
-    chosen: Sequence[int] | None = None
-    """The columns to read."""
-
-    def blocks(self) -> Iterator[Block]:
-        return read_blocks(self.file.name, self.shape[0], self.row_bytes, self.read)
-
-    def read(self, first: int, last: int) -> Matrix:
-        """Return rows as an array in C order or a CSR array."""
-        with open_group(self.file) as group:
-            X: Matrix = self._read(group[self.key], first, last)
-        return X if self.chosen is None else X[:, self.chosen]
-
-    def _read(self, X: "Node", first: int, last: int) -> Any:
-        if self.layout is None:
-            return np.ascontiguousarray(X[first:last])
-        if self.layout == "csc_matrix":  # is read whole
-            parts = (X["data"][()], X["indices"][()], X["indptr"][()])
-            columns: Any = sparse.csc_array(parts, shape=X.attrs["shape"])
-            check_structure(columns)
-            return columns.tocsr()[first:last]
-        ends = X["indptr"][first : last + 1]
-        begin, end = int(ends[0]), int(ends[-1])
-        parts = (X["data"][begin:end], X["indices"][begin:end], ends - begin)
-        rows: Any = sparse.csr_array(parts, shape=(last - first, X.attrs["shape"][1]))
-        check_structure(rows)
-        return rows
-
-    def keep(self, columns: Sequence[int]) -> "H5adReader":
-        before = range(self.shape[1]) if self.chosen is None else self.chosen
-        chosen = [before[j] for j in columns]
-        return replace(self, shape=(self.shape[0], len(chosen)), chosen=chosen)
-
-    def take(self, rows: IndexArray) -> Matrix:
-        if len(rows) == self.shape[0]:
-            return self.read(0, len(rows))
-        parts: list[Any] = []
-        for _, block, table in self.blocks():
-            inside = rows[slice(*np.searchsorted(rows, (block.start, block.stop)))]
-            if len(inside):
-                parts.append(table[inside - block.start])
-        return np.concatenate(parts) if self.layout is None else sparse.vstack(parts, "csr")
+def _read_rows(X: "Node", layout: str | None, first: int, last: int) -> Any:
+    if layout is None:
+        return X[first:last]
+    if layout == "csc_matrix":  # is read whole
+        parts = (X["data"][()], X["indices"][()], X["indptr"][()])
+        columns: Any = sparse.csc_array(parts, shape=X.attrs["shape"])
+        check_structure(columns)
+        return columns.tocsr()[first:last]
+    ends = X["indptr"][first : last + 1]
+    begin, end = int(ends[0]), int(ends[-1])
+    parts = (X["data"][begin:end], X["indices"][begin:end], ends - begin)
+    rows: Any = sparse.csr_array(parts, shape=(last - first, X.attrs["shape"][1]))
+    check_structure(rows)
+    return rows
 
 
 def open_h5ad(
     path: str | os.PathLike[str], *, in_blocks: bool = True, layer: str = ""
-) -> H5adReader:
+) -> MatrixReader:
     """Return a reader of ``X`` of an h5ad file, or of a layer, with the names in ``var``."""
     file = File.open(path)
     key = "X" if not layer else layer if layer == RAW else f"layers/{layer}"
@@ -173,7 +147,7 @@ def open_h5ad(
         if layer and key not in group:
             raise FileFormatError(*no_layer(file.name, layer, group.get("layers", ())))
         var = get_frame(file, group, "raw/var" if layer == RAW else "var")
-        names = make_unique(read_column(file, var, var.attrs["_index"]))
+        names = read_column(file, var, var.attrs["_index"])
         X = group[key]
         layout = str(X.attrs.get("encoding-type")) if _is_group(X) else None
         if layout is None:
@@ -182,10 +156,8 @@ def open_h5ad(
         else:
             if layout not in ("csr_matrix", *(() if in_blocks else ("csc_matrix",))):
                 hint = "adata.X = adata.X.tocsr(), then adata.write_h5ad(...)"
-                problem = (
-                    f"holds {key} as {layout!r}, which cannot be read{' by rows' * in_blocks}"
-                )
-                raise file.error(f"{problem}; write it as CSR: {hint}")
+                problem = f"which cannot be read{' by rows' * in_blocks}; write it as CSR"
+                raise file.error(f"holds {key} as {layout!r}, {problem}: {hint}")
             shape, dtype = tuple(int(length) for length in X.attrs["shape"]), X["data"].dtype
             if len(X["indptr"]) != shape[layout == "csc_matrix"] + 1:
                 raise ValueError(f"{key} of shape {shape} has {len(X['indptr']):,} pointers")
@@ -193,7 +165,12 @@ def open_h5ad(
     check_matrix(file.name, dtype, shape)
     if len(names) != shape[1]:
         raise file.error(f"names {len(names):,} columns and has {shape[1]:,}")
-    return H5adReader(file, shape, row_bytes, layout, key, names)
+    return MatrixReader(file, shape, row_bytes, key, layout, name_genes(names))
+
+
+def name_genes(names: Iterable[Any]) -> list[str]:
+    """Return names as texts, with a number behind duplicates, as in anndata."""
+    return make_unique(map(str, names), "-", 1)
 
 
 def no_layer(title: str, layer: str, layers: Collection[str]) -> tuple[str, str]:
@@ -202,11 +179,11 @@ def no_layer(title: str, layer: str, layers: Collection[str]) -> tuple[str, str]
     return f"is {layer!r}, which {title} lacks; {present}", "layer"
 
 
-def open_obsm(file: File) -> dict[str, H5adReader]:
+def open_obsm(file: File) -> dict[str, MatrixReader]:
     """Return readers of the matrices of numbers in ``obsm``, by name."""
     with open_group(file) as group:
         return {
-            name: H5adReader(file, array.shape, float(array[:1].nbytes), None, f"obsm/{name}")
+            name: MatrixReader(file, array.shape, float(array[:1].nbytes), f"obsm/{name}")
             for name, array in group.get("obsm", {}).items()
             if not _is_group(array) and array.ndim == 2 and array.dtype.kind in "fiub"
         }
@@ -215,10 +192,8 @@ def open_obsm(file: File) -> dict[str, H5adReader]:
 @contextmanager
 def open_group(file: File) -> Iterator["h5py.Group"]:
     """Open an h5ad file, and name it in the errors of h5py."""
-    try:
+    with require("reading h5ad", "h5py"):
         import h5py
-    except ImportError as error:
-        raise missing_extra("reading h5ad", "h5py") from error
     with file.reading("h5ad"), h5py.File(file.path, "r") as group:
         yield group
 
@@ -260,18 +235,3 @@ def _read_values(array: "h5py.Dataset") -> AnyArray:
     if values.ndim != 1:
         raise ValueError(f"{array.name!r} has shape {values.shape}")
     return values
-
-
-def make_unique(names: Sequence[str]) -> list[str]:
-    """Return names, with a number behind duplicates, as in anndata."""
-    taken, result = set(names), []
-    seen: Counter[str] = Counter()
-    for name in names:
-        unique = name
-        while seen[name] and unique in taken:
-            unique = f"{name}-{seen[name]}"
-            seen[name] += 1
-        seen[name] += not seen[name]
-        taken.add(unique)
-        result.append(unique)
-    return result

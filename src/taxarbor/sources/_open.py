@@ -3,7 +3,7 @@
 import errno
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,9 +28,9 @@ from taxarbor._types import Array, IndexArray, TableLike
 from taxarbor.sources._dask_source import DaskSource, open_dask
 from taxarbor.sources._matrices import (
     RAW,
-    H5adReader,
+    MatrixReader,
     as_native,
-    make_unique,
+    name_genes,
     no_layer,
     open_h5ad,
     open_npy,
@@ -103,17 +103,14 @@ class LocalSource:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return self.reader.shape[0]
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return self.reader.shape[1]
 
     @property
     def in_memory(self) -> bool:
-        """Whether all rows are in memory."""
         return isinstance(self.reader, Memory) and not self.reader.is_mapped
 
     def sample(self, n: int, seed: int, weights: Array | None = None) -> Sample:
@@ -129,12 +126,7 @@ class LocalSource:
     def keep(self, names: Collection[str]) -> "LocalSource":
         """Return the source with the named columns only; as it is if there are none."""
         kept = [name for name in self.names or () if name in names]
-        return self.select(kept) if kept and kept != self.names else self
-
-    def select(self, names: Sequence[str], title: str = "X") -> "LocalSource":
-        """Return the source with these columns, or raise FileFormatError that has the title."""
-        positions = find_columns(title, names, self.names)
-        return replace(self, reader=self.reader.keep(positions), names=[*names])
+        return _select("X", self, kept) if kept and kept != self.names else self
 
     def route(
         self, work: Callable[[Table, slice], Any], dtypes: Sequence[DTypeLike]
@@ -196,19 +188,11 @@ def open_source(
     Any text is a path: of a ``.npy``, ``.parquet`` or ``.h5ad`` file, or of a folder of Parquet
     files, of which some columns may be chosen by name. The format is needed where the name of
     a file does not say it. Lazy frames and streams are read into memory, and a source is
-    returned as it is.
-
-    Of AnnData and ``.h5ad`` the matrix ``X`` is read, or the named layer; ``raw/X`` is the
-    matrix of ``raw``. Blocks of files are worked on in so many threads.
+    returned as it is. Of AnnData and ``.h5ad`` the matrix ``X`` is read, or the named layer;
+    ``raw/X`` is the matrix of ``raw``.
 
     The embedding has vectors of the rows: an array, the path of a ``.npy`` file, a reader, or
     the name of a column of X or of an entry of ``obsm``.
-
-    Examples
-    --------
-    >>> source = open_source([[0.0, 1.0], [2.0, 3.0]])
-    >>> source.n_rows, source.names, source.sample(10, seed=0).rows
-    (2, None, array([0, 1]))
     """
     if layer and not has_layers(X, format):
         raise InputError("is for AnnData and .h5ad files", "layer")
@@ -219,7 +203,7 @@ def open_source(
     elif isinstance(X, str | os.PathLike):
         source = LocalSource(*_open_path(X, format, layer), None, layer, n_threads)
         if columns is not None:
-            source = source.select(columns, base_name(X))
+            source = _select(base_name(X), source, columns)
     else:
         source = LocalSource(*_open_table(X, layer), None, layer, n_threads)
     if feature_names is not None:
@@ -236,6 +220,12 @@ def open_source(
     return replace(source, embedding=vectors)
 
 
+def _select(title: str, source: LocalSource, names: Sequence[str]) -> LocalSource:
+    """Return a source with these columns, or raise FileFormatError that has the title."""
+    positions = find_columns(title, names, source.names)
+    return replace(source, reader=source.reader.keep(positions), names=[*names])
+
+
 def has_layers(X: TableLike, format: str | None = None) -> bool:
     """Return whether a table is AnnData, in memory or in a file."""
     is_path = isinstance(X, str | os.PathLike)
@@ -250,24 +240,20 @@ def stored_format(path: str | os.PathLike[str]) -> str | None:
 def _open_table(X: TableLike, layer: str) -> tuple[Memory, list[str] | None]:
     if isinstance(X, np.memmap) and X.ndim == 2 and X.size and X.filename is not None:
         return Memory(X, is_mapped=True), None
-    if is_anndata(X):
-        matrix, names = _select_layer(X, layer)
-        return Memory(as_table(matrix)), make_unique([*map(str, names)])
-    table = as_table(X)
-    return Memory(table), column_names(table)
-
-
-def _select_layer(adata: TableLike, layer: str) -> tuple[TableLike, Sequence[str]]:
-    """Return a matrix of AnnData, and the names of its columns."""
-    if adata.isbacked:
+    if not is_anndata(X):
+        table = as_table(X)
+        return Memory(table), column_names(table)
+    if X.isbacked:
         raise InputTypeError("is backed by a file; pass the path of the file", "X")
     if not layer:
-        return adata.X, adata.var_names
-    if layer == RAW and adata.raw is not None:
-        return adata.raw.X, adata.raw.var_names
-    if layer in adata.layers:
-        return adata.layers[layer], adata.var_names
-    raise InputError(*no_layer("X", layer, adata.layers))
+        matrix, names = X.X, X.var_names
+    elif layer == RAW and X.raw is not None:
+        matrix, names = X.raw.X, X.raw.var_names
+    elif layer in X.layers:
+        matrix, names = X.layers[layer], X.var_names
+    else:
+        raise InputError(*no_layer("X", layer, X.layers))
+    return Memory(as_table(matrix)), name_genes(names)
 
 
 def _open_path(
@@ -307,29 +293,28 @@ def _open_embedding(embedding: TableLike, X: TableLike, source: Source) -> str |
     """Return the column that holds the vectors of a source's rows, or a reader of them."""
     if isinstance(embedding, str):
         reader = source.reader if isinstance(source, LocalSource) else None
-        known = source.names or []
         if is_anndata(X):
-            known = [*X.obsm]
-            if embedding in known:
-                return _open_vectors(X.obsm[embedding])
-        elif isinstance(reader, H5adReader):
-            arrays = open_obsm(reader.file)
-            known = [*arrays]
-            if embedding in known:
-                return arrays[embedding]
-        elif embedding in known:
-            return embedding
+            known: Mapping[str, Any] = X.obsm
+        elif isinstance(reader, MatrixReader) and reader.key:
+            known = open_obsm(reader.file)
+        else:
+            known = {name: name for name in source.names or ()}
+        if embedding in known:
+            found = known[embedding]
+            return found if isinstance(found, str) else _open_vectors(found)
         if not (embedding.endswith(".npy") and Path(embedding).is_file()):
             problem = f"is {embedding!r}, which is neither in X nor a .npy file"
             remedy = f"name one of {list_names(known)}" if known else "pass an array"
             raise InputError(f"{problem}; {remedy}", "embedding")
     if isinstance(embedding, str | os.PathLike):
         return open_npy(embedding)
-    return embedding if isinstance(embedding, Reader) else _open_vectors(embedding)
+    return _open_vectors(embedding)
 
 
-def _open_vectors(embedding: TableLike) -> Memory:
-    """Return vectors in memory, or raise InputError unless they are a matrix of numbers."""
+def _open_vectors(embedding: TableLike) -> Reader:
+    """Return a reader of vectors, or raise InputError unless they are a matrix of numbers."""
+    if isinstance(embedding, Reader):
+        return embedding
     if is_dask(embedding) or issparse(embedding):
         kind = "sparse" if issparse(embedding) else "of Dask"
         remedy = "pass a dense NumPy array, or name a column of X that holds vectors"

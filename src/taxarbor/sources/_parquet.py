@@ -1,6 +1,7 @@
 """Parquet files, and folders of them."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
-from taxarbor._errors import FileFormatError, missing_extra
+from taxarbor._errors import FileFormatError, require
 from taxarbor._frames import Table, as_table
 from taxarbor._types import IndexArray
 from taxarbor.sources.file_checks import (
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".parquet", ".parq", ".pq")
+INDEX = re.compile(r"__index_level_\d+__")
+"""Name that pandas gives an index without a name."""
 BUFFER_BYTES = 1 << 25
 """Bytes of a file that are read ahead, over all columns."""
 
@@ -85,9 +88,8 @@ class ParquetReader:
 
         schema = self.files[0].schema
         row_bytes = sum(_estimate_width(schema.field(name).type) for name in self.names)
-        n_rows = count_block_rows(row_bytes)
+        n_rows, last = count_block_rows(row_bytes), 0
         buffer = BUFFER_BYTES // len(self.names)
-        last = 0
         for one in self.files:
             first, last = last, last + one.n_rows
             stop = first
@@ -143,7 +145,8 @@ def open_parquet(path: str | os.PathLike[str]) -> ParquetReader:
         _check_alike(one, files[0])
     schema = files[0].schema
     with files[0].file.reading("parquet"):
-        names = _select_features(schema)
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+    names = [one for one in schema.names if one not in index and not INDEX.fullmatch(one)]
     if not names:
         raise FileFormatError(f"{title} has no columns")
     return ParquetReader(files, names)
@@ -164,11 +167,9 @@ def _find_files(folder: Path) -> dict[str, Path]:
 
 
 def _open_file(path: Path, name: str) -> ParquetFile:
-    try:
+    with require("reading parquet", "pandas", "pyarrow"):
         import pandas  # noqa: F401
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise missing_extra("reading parquet", "pandas", "pyarrow") from error
     file = File.open(path, name)
     with file.reading("parquet"), pq.ParquetFile(path) as content:
         check_unique(name, content.schema_arrow.names)
@@ -193,13 +194,3 @@ def _estimate_width(dtype: "pa.DataType") -> int:
     if types.is_nested(dtype):
         return 4096  # an embedding of some hundred numbers
     return 8 if types.is_primitive(dtype) else 64
-
-
-def _select_features(schema: "pa.Schema") -> list[str]:
-    """Return the columns of a file without those that are the index of a frame."""
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [
-        name
-        for name in schema.names
-        if name not in index and not name.startswith("__index_level_")
-    ]

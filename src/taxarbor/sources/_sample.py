@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from taxarbor import native
 from taxarbor._fit_context import node_seed
-from taxarbor._frames import Table, as_vectors, wrap_frame
+from taxarbor._frames import Table, as_vectors
 from taxarbor._types import Array, IndexArray
 from taxarbor.sources.file_checks import Reader
 
@@ -27,35 +27,22 @@ HASHED_ROWS = 1 << 20
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Rows of a source in memory.
-
-    Attributes
-    ----------
-    table : array, CSR matrix or frame of narwhals
-        The sampled rows in the units of the source and in its order; an array is itself where
-        it is in memory and all of its rows are sampled.
-    rows : int array of shape (n_sampled,)
-        Their row numbers, ascending.
-    weights : float array of shape (n_sampled,) or None
-        Weight of each row; the sum is that of the weights of all rows. None where no
-        weights were given: all rows count the same.
-    n_rows : int
-        Rows of the source.
-    layer : str
-        What was read of AnnData, as in ``open_source``.
-    embedding : float array of shape (n_sampled, n_dimensions) or None
-        The vectors in which likeness is measured; None: it is measured in the features.
-    embedding_column : str or None
-        The column of the table that they are in.
-    """
+    """Rows of a source in memory."""
 
     table: Table
+    """In the units and the order of the source; an array in memory is itself if it is whole."""
     rows: IndexArray
+    """The row numbers, ascending."""
     weights: Array | None
+    """The weight of each row; the sum is that of all rows. None: all rows count the same."""
     n_rows: int
+    """Rows of the source."""
     layer: str = ""
+    """What was read of AnnData, as in ``open_source``."""
     embedding: Array | None = None
+    """The vectors in which likeness is measured; None: it is measured in the features."""
     embedding_column: str | None = None
+    """The column of the table that they are in."""
 
 
 def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
@@ -65,8 +52,7 @@ def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
     if not isinstance(embedding, str):
         vectors = as_vectors(embedding.take(sample.rows), rows=sample.rows)
         return replace(sample, embedding=vectors)
-    frame = wrap_frame(sample.table)
-    assert frame is not None
+    frame: Any = sample.table
     vectors = as_vectors(frame.get_column(embedding), embedding, rows=sample.rows)
     return replace(sample, embedding=vectors, embedding_column=embedding)
 
@@ -77,14 +63,6 @@ def draw_rows(
     """Return the row numbers of a sample of at most n rows, and what each row counts for.
 
     All rows are taken if there are no more. Those of weight 0 are never drawn.
-
-    Examples
-    --------
-    >>> rows, weights = draw_rows(1_000_000, 3, seed=0)
-    >>> rows.shape, weights is None
-    ((3,), True)
-    >>> draw_rows(3, 10, seed=0, weights=np.array([2.0, 0.0, 1.0]))
-    (array([0, 2]), array([2., 1.]))
     """
     if weights is None:
         if n_rows <= n:
@@ -108,29 +86,27 @@ def _lowest(
     n_rows: int, n: int, seed: int, weights: Array | None
 ) -> tuple[IndexArray, NDArray[Any]]:
     """Return the n rows with the lowest keys, by key, and these keys."""
-    rows, hashes = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.uint64)
-    keys: NDArray[Any] = np.empty(0, dtype=np.float64 if weights is not None else np.uint64)
-    bound: Any = np.inf
+    rows, bound = np.empty(0, dtype=np.intp), np.inf
+    keys = _find_keys(seed, rows, weights)
     for first in range(0, n_rows, HASHED_ROWS):
-        numbers = np.arange(first, min(first + HASHED_ROWS, n_rows))
+        last = min(first + HASHED_ROWS, n_rows)
+        numbers = np.arange(first, last)
         if weights is not None:
             numbers = numbers[weights[numbers] > 0]
-        new_hashes: NDArray[Any] = native.hashes(seed, numbers)
-        new = new_hashes if weights is None else _exponential(new_hashes, weights[numbers])
-        low = np.flatnonzero(new <= bound)
-        rows = np.append(rows, numbers[low])
-        hashes, keys = np.append(hashes, new_hashes[low]), np.append(keys, new[low])
-        if len(rows) >= 2 * n or first + HASHED_ROWS >= n_rows:
+        new = _find_keys(seed, numbers, weights)
+        is_low = new <= bound
+        rows, keys = np.append(rows, numbers[is_low]), np.append(keys, new[is_low])
+        if len(rows) >= 2 * n or last == n_rows:
             bound = np.partition(keys, n - 1)[n - 1]
-            low = np.flatnonzero(keys <= bound)
-            rows, hashes, keys = rows[low], hashes[low], keys[low]
-    order = np.lexsort((hashes, keys))[:n]  # keys may be equal where hashes are not
+            rows, keys = rows[keys <= bound], keys[keys <= bound]
+    order = np.lexsort((native.hashes(seed, rows), keys))[:n]  # keys may be equal
     return rows[order], keys[order]
 
 
-def _exponential(hashes: NDArray[np.uint64], weights: Array) -> NDArray[np.float64]:
-    """Return the key of each row."""
+def _find_keys(seed: int, rows: IndexArray, weights: Array | None) -> NDArray[Any]:
+    hashes: NDArray[Any] = native.hashes(seed, rows)
+    if weights is None:
+        return hashes
     u = np.minimum((hashes + 0.5) / 2.0**64, 1.0 - 2.0**-53)
     with np.errstate(over="ignore"):
-        keys: NDArray[np.float64] = -np.log1p(-u) / weights
-    return keys
+        return np.asarray(-np.log1p(-u) / weights[rows])

@@ -1,12 +1,14 @@
 """What readers are, and what those of files share: blocks, names, errors that name the file."""
 
 import difflib
+import errno
 import math
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, final, runtime_checkable
 
@@ -69,26 +71,23 @@ class File:
         """Return an error that names the file."""
         return FileFormatError(f"{self.name} {text}")
 
-    def check(self) -> None:
-        """Raise FileFormatError if the file has changed."""
+    @contextmanager
+    def reading(self, format: str) -> Iterator[None]:
+        """Name the file in the errors of other libraries; refuse it if it has changed."""
+        self._check()
+        try:
+            with reading(self.name, format):
+                yield
+        finally:
+            self._check()  # a change is a better explanation of an error
+
+    def _check(self) -> None:
         try:
             has_changed = _find_state(self.path) != self.state
         except FileNotFoundError:
             raise self.error("was removed while it was read") from None
         if has_changed:
             raise self.error("changed while it was read; read it when it is complete")
-
-    @contextmanager
-    def reading(self, format: str) -> Iterator[None]:
-        """Name the file in the errors of other libraries; refuse it if it has changed."""
-        self.check()
-        try:
-            with reading(self.name, format):
-                yield
-        except Exception:
-            self.check()  # a change is the better explanation
-            raise
-        self.check()
 
 
 def _find_state(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -109,12 +108,14 @@ def reading(name: str, format: str) -> Iterator[None]:
         raise
     except UnicodeDecodeError as error:
         byte = f"{error.reason}: 0x{error.object[error.start]:02x}"
-        message = f"{name} is not text in UTF-8 ({byte}); save it as UTF-8"
-        raise FileFormatError(message) from error
+        problem = f"is not text in UTF-8 ({byte}); save it as UTF-8"
+        raise FileFormatError(f"{name} {problem}") from error
     except Exception as error:
+        if getattr(error, "errno", None) == errno.ENOMEM:
+            raise MemoryError(f"not enough memory for {name}") from error
         cause = " ".join(str(error).split())[:300] or type(error).__name__
-        message = f"{name} is no {format} file, or a damaged one: {cause}"
-        raise FileFormatError(message) from error
+        problem = f"is no {format} file, or a damaged one: {cause}"
+        raise FileFormatError(f"{name} {problem}") from error
 
 
 def base_name(path: str | os.PathLike[str]) -> str:
@@ -127,25 +128,14 @@ def count_block_rows(row_bytes: float) -> int:
     return max(int(BLOCK_BYTES / max(row_bytes, 1.0)), 1)
 
 
-def read_blocks(
-    name: str, n_rows: int, row_bytes: float, read: Callable[[int, int], Any]
-) -> Iterator[Block]:
-    """Yield the blocks of a file; ``read(first, last)`` returns the rows before the last."""
-    step = count_block_rows(row_bytes)
-    for first in range(0, n_rows, step):
-        last = min(first + step, n_rows)
-        title = f"{name}, rows {first} to {last - 1}"
-        yield Block(title, slice(first, last), read(first, last))
-
-
 def find_columns(title: str, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
     """Return the positions of columns by their names, or raise FileFormatError."""
     if names is None:
         message = f"has no column names, so {list_names(wanted)} cannot be looked up in it"
         raise FileFormatError(f"{title} {message}")
     check_present(title, wanted, names)
-    position = {name: j for j, name in enumerate(names)}
-    return [position[name] for name in wanted]
+    position_of = {name: position for position, name in enumerate(names)}
+    return [position_of[name] for name in wanted]
 
 
 def check_present(
@@ -153,8 +143,7 @@ def check_present(
 ) -> None:
     """Raise FileFormatError if a requested name is absent."""
     known = set(names)
-    absent = [name for name in wanted if name not in known]
-    if absent:
+    if absent := [name for name in wanted if name not in known]:
         close = difflib.get_close_matches(absent[0], names, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         present = f"it has {list_names(names) or 'none'}"
@@ -164,10 +153,24 @@ def check_present(
 
 def check_unique(title: str, names: Iterable[str]) -> None:
     """Raise FileFormatError if two columns have the same name."""
-    duplicates = [name for name, count in Counter(names).items() if count > 1]
-    if duplicates:
+    if duplicates := [name for name, number in Counter(names).items() if number > 1]:
         message = f"has more than one column called {list_names(duplicates)}"
         raise FileFormatError(f"{title} {message}; make the names different")
+
+
+def make_unique(names: Iterable[str], separator: str = "_", first: int = 2) -> list[str]:
+    """Return names, each once: of several ``a``, the second becomes ``a_2``."""
+    given = [*names]
+    taken, seen, unique = {*given}, set(), []
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(first))
+    for name in given:
+        new = name
+        while name in seen and new in taken:
+            new = f"{name}{separator}{next(numbers[name])}"
+        seen.add(name)
+        taken.add(new)
+        unique.append(new)
+    return unique
 
 
 def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, InputTypeError, counted
-from taxarbor._fit_context import GrowthEvent, one_blas_thread, show_progress
+from taxarbor._fit_context import one_blas_thread, show_progress
 from taxarbor._parameters import check_count, check_jobs
 from taxarbor._types import Array, IndexArray, Matrix, TableLike
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
@@ -262,7 +262,7 @@ def _run_all(fits: list[Fit], n_threads: int, verbose: int) -> list[BaseEstimato
         try:
             for model in (pool.map if n_threads > 1 else map)(lambda fit: fit(), fits):
                 models.append(model)
-                observer(GrowthEvent(len(models), len(fits)))
+                observer(len(models), len(fits))
         except BaseException:  # Ctrl-C: refits that wait are not begun
             pool.shutdown(wait=False, cancel_futures=True)
             raise

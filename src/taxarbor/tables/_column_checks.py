@@ -6,55 +6,66 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, issparse
+from scipy.sparse import csr_array, issparse
 from scipy.sparse.csgraph import connected_components
 
 from taxarbor._frames import Frame, find_dtype
 from taxarbor._types import Array, IndexArray, Matrix
+from taxarbor.tables._spelled_dates import find_date_format
 
-MIN_ROWS_OF_COUNT = 100
-"""Rows from which on different integers that fill half of their range identify rows. Of
-measurements that fill so much of it, some would be equal: the birthday problem."""
-MIN_FILLED_SHARE = 0.5
+MIN_ROWS_OF_COUNT = 10
+"""Rows from which on different integers that rise, and fill half of their range, identify rows.
+Of measurements that fill so much of it, some would be equal: the birthday problem."""
+MIN_FILLED_SHARE, MIN_SHUFFLED_SHARE = 0.5, 0.9
+"""Of their range: of integers that rise with the row, and in any order."""
 YEARS = 1500, 2100
 """Integers between these may be years."""
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
+ENTITY = (
+    "account|application|artikel|auftrags?|bestell|booking|case|claim|client|contract|customer|"
+    "device|employee|event|flight|invoice|item|kunden?|listing|loan|member|message|obj|object|"
+    "obs|observation|order|passenger|patient|person|player|policy|post|product|project|"
+    "property|rechnungs?|record|reference|respondent|row|s|sample|school|sequence|serial|"
+    "session|sr|store|student|subject|supplier|task|ticket|transaction|trip|tweet|user|"
+    "vehicle|vendor|visit"
+)
 IDENTIFIER = re.compile(
-    r"#|no|nr|key|primary key|index|idx|row|row ?(?:index|id|num)|u?uid|unnamed 0|id|id .*|"
-    r".* id|(?:.* )?(?:account|case|client|customer|employee|invoice|loan|member|obs|order|"
-    r"observation|passenger|patient|person|player|policy|product|record|reference|respondent|"
-    r"row|s|sample|serial|session|sr|student|subject|ticket|transaction|user) ?"
-    r"(?:id|no|nr|num|number|key)"
+    r"#|no|nr|key|primary key|index|idx|idno|isbn|objid|pid|seqn|ssn|u?uid|unnamed 0|level 0|"
+    r"row|row ?(?:index|id|num|names?)|(?:.* )?id(?: .*)?|"
+    rf"(?:.* )?(?:{ENTITY}) ?(?:id|no|nr|num|number|nummer|key)"
 )
 
 ENDS_IN_ID = re.compile(r"(?i:id|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
 """Names of identifiers, though their values repeat."""
-MAX_ROW_NAME = 100
-"""Characters of a text that may be the name of a row."""
+MAX_ROW_NAME, MAX_WORDS_OF_NAME = 100, 4
+"""Characters of a text that may be the name of a row, and words of all on average."""
 LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")
-"""Dates such as 1/2/2024, and numbers such as $1,200, which are no names."""
+"""Numbers such as $1,200, which are no names."""
 
-MIN_SENTINEL_SHARE, MIN_SENTINEL_ROWS = 0.005, 5
-"""Rows that a number for missing values has at least."""
+MIN_SENTINEL_SHARE, MIN_SENTINEL_ROWS, MIN_OTHERS = 0.005, 5, 20
+"""Rows that a number for missing values has at least, and the other values from which on any
+number may be one."""
 NINES = re.compile(r"9+[789]|88+|77+")
 MAX_SHARE_OF_NINES = 0.3
 """Share of values that end in 9, from which on they are prices."""
 
 CODE = re.compile(
-    r"type|class|codes?|category|cat|zone|region|cover|kind|species|cluster|segment|sector|soil|"
+    r"\w*class|\w*type?|category|cat|zone|region|cover|kind|species|cluster|segment|sector|soil|"
     r"district|department|dept|industry|occupation|job|race|ethnicity|religion|country|state|"
     r"city|brand|method|channel|label|colou?r|marital|origin|mode|stratum|inst|institution|"
-    r"station|group|language|gender|sex"
+    r"station|group|language|gender|sex|precinct|county|\w*klasse|kategorie|gruppe|art|beruf|"
+    r"geschlecht|bundesland|land|branche|abteilung"
 )
 KEY = re.compile(
-    r"zip|zipcode|postal|postcode|plz|fips|phone|telephone|mobile|fax|iban|barcode|ean|upc|isbn|"
-    r"naics|account|invoice|subject|patient|pid|individual|participant|respondent|household"
+    r"(?:.* )?(?:\w*codes?|zip|postal|plz|fips|phone|telephone|mobile|fax|iban|barcode|ean|upc|"
+    r"isbn|naics|account|invoice|subject|patient|individual|participant|respondent|household)"
+    r"(?: ?(?:number|num|no|nr))?"
 )
 """Names of codes with many values."""
 DEGREE = re.compile(
-    r"age|counts?|number|num|no|n|level|grade|rating|score|rank|size|income|year|month|day|week|"
-    r"hour|price|rate|index|risk"
+    r"(?:age|count|number|num|no|n|level|grade|rating|score|rank|size|income|year|month|day|week|"
+    r"hour|price|rate|index|risk)s?"
 )
 MAX_CODES, MIN_ROWS_OF_CODES, MIN_PRESENT_SHARE = 60, 100, 0.8
 """Codes at most, the rows they need, and the share of them that are there."""
@@ -89,25 +100,27 @@ def is_identifier(
 ) -> bool:
     """Return whether integers identify rows: by the name, or different ones that fill a range.
 
-    Few rows only if counted from 0 or 1. ``rows`` are their numbers in a table of ``n_all``
-    rows, of which they may be a sample: then they rise with the row.
+    Fewer than ten only if they are counted from 0 or 1. ``rows`` are their numbers in a table
+    of ``n_all`` rows, of which they may be a sample: then they rise with the row.
     """
     n = len(values)
     if n < 3 or not (values == np.floor(values)).all():
         return False
-    low, high, steps = float(values.min()), float(values.max()), np.diff(values)
-    is_named = is_named_like_identifier(name) and bool(np.isfinite(high - low))
     if ENDS_IN_ID.fullmatch(name.strip()):
         return True
-    if is_named or len(np.unique(values)) < n:
-        return is_named and len(np.unique(values)) == n
-    least = MIN_FILLED_SHARE * (high - low + 1.0)
-    if YEARS[0] <= low and high <= YEARS[1]:
-        return False
+    low, high, steps = float(values.min()), float(values.max()), np.diff(values)
+    is_named = is_named_like_identifier(name) and bool(np.isfinite(high - low))
+    are_different = len(np.unique(values)) == n
+    are_years = YEARS[0] <= low and high <= YEARS[1]
+    if is_named or are_years or not are_different:
+        return is_named and are_different
+    width, rises = high - low + 1.0, bool((steps > 0.0).all())
     if rows is not None and n_all is not None and len(rows) < n_all:
-        return bool((steps > 0.0).all()) and float(rows[-1] - rows[0] + 1) >= least
-    is_count = low in (0.0, 1.0) and bool((steps == 1.0).all())
-    return n >= least if n >= MIN_ROWS_OF_COUNT else is_count
+        return rises and float(rows[-1] - rows[0] + 1) >= MIN_FILLED_SHARE * width
+    is_count = n >= MIN_ROWS_OF_COUNT or low in (0.0, 1.0)
+    if rises:
+        return is_count and n >= MIN_FILLED_SHARE * width
+    return n >= max(MIN_SHUFFLED_SHARE * width, MIN_ROWS_OF_COUNT)
 
 
 def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
@@ -120,8 +133,7 @@ def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
         name
         for name, cells in columns.items()
         if cells.dtype.is_integer() and not cells.null_count()
-        if is_identifier(name, values := cells.to_numpy())
-        if len(np.unique(values)) == len(values)
+        if cells.n_unique() == len(cells) and is_identifier(name, cells.to_numpy())
     ]
     if len(named) > 1:  # such as a comment, beside an identifier
         named = [name for name in named if is_named_like_identifier(name)]
@@ -132,8 +144,12 @@ def _are_row_names(cells: Any) -> bool:
     if find_dtype(cells) != "text" or cells.null_count() or cells.n_unique() < len(cells):
         return False
     texts = cells.to_list()
-    is_short = max(map(len, texts)) <= MAX_ROW_NAME
-    return is_short and not all(map(LIKE_VALUE.fullmatch, texts))
+    n_words = sum(len(text.split()) for text in texts)
+    if max(map(len, texts)) > MAX_ROW_NAME or n_words > MAX_WORDS_OF_NAME * len(texts):
+        return False
+    few = [text.strip() for text in texts[:: -(-len(texts) // MAX_ROWS_TRIED)]]
+    is_date = find_date_format(few, [1] * len(few)) is not None
+    return not is_date and not all(map(LIKE_VALUE.fullmatch, texts))
 
 
 # Numbers that stand for something else
@@ -142,20 +158,23 @@ def _are_row_names(cells: Any) -> bool:
 def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[float, ...]:
     """Return the numbers that stand for missing values, such as -999 and 99; rising.
 
-    They are made of nines, or -1 or 0, lie beyond all others, and are repeated. Capped values
-    are none, as others lie near them.
+    They are repeated, lie beyond all others, and are made of nines, -1 or 0, unless the others
+    are many. Capped values are none, as others lie near them, nor are prices such as 9.99.
     """
     is_known = np.isfinite(values)
     weights = None if counts is None else counts[is_known]
     distinct, codes = np.unique(values[is_known], return_inverse=True)
     totals = np.bincount(codes, weights)
     is_code = np.array([_is_missing_code(one) for one in distinct.tolist()], dtype=bool)
+    least = max(MIN_SENTINEL_SHARE * totals.sum(), MIN_SENTINEL_ROWS)
+    if len(distinct) > MIN_OTHERS:
+        gaps, spread = np.diff(distinct)[[0, -1]], float(np.ptp(distinct))
+        is_code[[0, -1]] |= (totals[[0, -1]] >= least) & (gaps > 0.5 * spread)
     n_low, n_high = (int(np.cumprod(side).sum()) for side in (is_code, is_code[::-1]))
     end = len(distinct) - n_high
     if n_low and distinct[n_low - 1] == 0.0 and end > n_low:
         n_low -= int(end - n_low < 3 or distinct[n_low] <= np.ptp(distinct[n_low:end]))
     others = distinct[n_low:end]
-    least = max(MIN_SENTINEL_SHARE * totals.sum(), MIN_SENTINEL_ROWS)
     if len(others) < 2:
         return ()
     found: list[float] = []
@@ -168,7 +187,8 @@ def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[flo
             is_far = gap > spread or (only_negative and len(others) > 2)
         found += distinct[:n_low].tolist() if is_far else []
     if totals[end:].sum() >= least and distinct[end] - others[-1] > spread:
-        share_of_nines = np.average(others % 10.0 == 9.0, weights=totals[n_low:end])
+        ends_in_nine = (others % 10.0 == 9.0) | (np.round(100.0 * others) % 10.0 == 9.0)
+        share_of_nines = np.average(ends_in_nine, weights=totals[n_low:end])
         found += distinct[end:].tolist() if share_of_nines < MAX_SHARE_OF_NINES else []
     return tuple(found)
 
@@ -193,7 +213,7 @@ def looks_like_codes(name: str, values: Array) -> bool:
     if len(values) < MIN_ROWS_OF_CODES or not (values == np.floor(values)).all():
         return False
     low, high, n_values = float(values.min()), float(values.max()), len(np.unique(values))
-    if KEY.search(_split_name(name)) and n_values > MAX_CODES // 4:
+    if KEY.fullmatch(_split_name(name)) and n_values > 2:
         return True
     is_short = low in (0.0, 1.0) and 3 <= high - low + 1 <= MAX_CODES
     is_dense = n_values >= MIN_PRESENT_SHARE * (high - low + 1.0)
@@ -225,14 +245,13 @@ def find_copies(X: Array, rtol: float = 1e-3) -> list[tuple[int, ...]]:
         Z = np.nan_to_num(Z / np.sqrt(np.square(Z).sum(axis=0)), posinf=0.0)
     common = np.partition(X, n // 2, axis=0)[n // 2]  # if more than half of a column have it
     Z[:, np.minimum((common != X).sum(axis=0), n_known) < MIN_ROWS_OF_COPY] = 0.0
-    near = np.argwhere(np.triu(np.abs(Z.T @ Z) >= 0.95, 1))  # gaps may differ
-    same = [[i, j] for i, j in near.tolist() if _are_copies(X[:, i], X[:, j], rtol)]
-    ends = np.array(same, dtype=np.intp).reshape(-1, 2).T
-    _, owner = connected_components(coo_array((np.ones(len(same)), ends), shape=(p, p)))
-    members: dict[int, tuple[int, ...]] = {}
-    for column in np.unique(ends).tolist():
-        members[owner[column]] = (*members.get(owner[column], ()), column)
-    return [*members.values()]
+    alike = np.triu(np.abs(Z.T @ Z) >= 0.95, 1)  # gaps may differ
+    for i, j in np.argwhere(alike).tolist():
+        alike[i, j] = _are_copies(X[:, i], X[:, j], rtol)
+    _, owner = connected_components(alike)
+    copies = np.flatnonzero(alike.any(axis=0) | alike.any(axis=1))
+    groups = dict.fromkeys(owner[copies].tolist())
+    return [tuple(np.flatnonzero(owner == group).tolist()) for group in groups]
 
 
 def _are_copies(a: Array, b: Array, rtol: float) -> bool:
@@ -281,16 +300,15 @@ def looks_like_bits(X: NDArray[Any]) -> bool:
 
 
 def look_like_counts(X: Matrix) -> bool:
-    """Return whether rows, dense or CSR, are raw counts, as of genes in cells.
+    """Return whether rows, dense or sparse, are raw counts, as of genes in cells.
 
     Most are zero, and of the others one is the most common; images have many large values.
     """
     n, p = X.shape
     if p < MIN_GENES or n < 2:
         return False
-    rows: Any = X[:: -(-n // MAX_ROWS_TRIED)]
-    is_sparse = issparse(X)
-    values: NDArray[Any] = rows.data if is_sparse else rows[rows != 0]
+    rows: Any = (csr_array(X) if issparse(X) else X)[:: -(-n // MAX_ROWS_TRIED)]
+    values: NDArray[Any] = rows.data if issparse(X) else rows[rows != 0]
     if not len(values) or not (values >= 0).all() or not (values == np.floor(values)).all():
         return False
     ones, twos, threes = (int((values == one).sum()) for one in (1, 2, 3))

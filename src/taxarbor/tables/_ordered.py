@@ -11,20 +11,41 @@ MIN_LEVELS = 3
 MAX_NUMBERED = 12
 """Numbered labels up to which their numbers are taken for an order, not for codes."""
 
-Rank: TypeAlias = tuple[float, ...]
+Rank: TypeAlias = float | tuple[float, float]
 
-SCALES = tuple(
-    tuple(tuple(level.split("|")) for level in scale.split(", "))
+SCALES = [
+    {word: at for at, level in enumerate(scale.split(", ")) for word in level.split("|")}
     for scale in (
         "none, lowest, very low|extremely low, low, medium low|low medium|moderately low, "
-        "medium|mid|middle|moderate|average|normal, medium high|high medium|moderately high, "
-        "high, very high|extremely high, highest|critical",
+        "medium|mid|med|middle|moderate|average|normal, "
+        "medium high|high medium|moderately high, high, very high|extremely high, "
+        "highest|critical|urgent",
         "xxxs|3xs, xxs|2xs, xs, s, m, l, xl, xxl|2xl, xxxl|3xl, 4xl, 5xl",
         "tiny|extra small|x small|very small, small, medium|mid|middle|midsize, large|big, "
         "extra large|x large|very large|huge",
         "terrible|awful, very poor|very bad, poor|bad, fair|average|acceptable|ok|okay|neutral|"
         "satisfactory, good, very good, excellent|outstanding|great",
         "fair, good, very good, premium, ideal",
+        "bad|poor, fair, good, better, best",
+        "none|none at all, a little|little, a moderate amount|some, a lot, a great deal",
+        "not at all, to a small extent, to some extent, to a moderate extent, "
+        "to a large extent|to a great extent, to a very great extent",
+        "not at all, several days, more than half the days, nearly every day",
+        "definitely not, probably not, might or might not|possibly, probably|probably yes, "
+        "definitely|definitely yes",
+        "not important|unimportant|of no importance, slightly important|of little importance, "
+        "moderately important|of average importance|important, very important, "
+        "extremely important|absolutely essential",
+        "not true, somewhat true, certainly true|very true",
+        "not happy|not too happy, fairly happy|pretty happy, very happy",
+        "no schooling|none, primary school|elementary school|grade school, middle school, "
+        "some high school|less than high school, high school|hs|high school graduate, "
+        "some college, associate|associates|associate's|associate degree|associate's degree, "
+        "college|bachelor|bachelors|bachelor's|graduation|undergraduate|bachelor degree|"
+        "bachelor's degree, "
+        "master|masters|master's|graduate|graduate school|graduate degree|postgraduate|"
+        "master degree|master's degree, "
+        "phd|ph.d|doctor|doctorate|professional degree|doctoral degree",
         "never, almost never|hardly ever|very rarely, rarely|seldom, occasionally, sometimes, "
         "often|frequently, usually|most of the time|mostly, very often|very frequently, "
         "almost always|nearly always, always",
@@ -53,8 +74,8 @@ SCALES = tuple(
         "po|poor, fa|fair, ta|average|typical, gd|good, ex|excellent",
         "*, **, ***, ****, *****",
     )
-)
-"""Words from little to much; of each level all spellings."""
+]
+"""Words from little to much, with their levels, each in all spellings."""
 
 STRENGTHS = {
     word: strength
@@ -87,7 +108,8 @@ NEUTRAL = re.compile(
 )
 
 NUMBERED = re.compile(
-    r"\(?(\d{1,2}|[a-h](?=[):.]))\s*(?:[).:=-]+\s*(?=[^\d\s])|[).:]+\s+(?=\d)).*", re.DOTALL
+    r"\(?(\d{1,2}|[a-h](?=[):.]))\s*(?:[).:=-]+\s*(?=[^\d\s])|[).:]+\s+(?=\d)|_(?=[^\d\s])).*",
+    re.DOTALL,
 )
 NUMBERED_LEVEL = re.compile(
     r"(?:\d{4}[- ]?)?(?:q|(?:level|grade|stage|tier|degree|step|rank|quarter) ?)(\d{1,2})"
@@ -136,7 +158,7 @@ def _rank_numbered(texts: Sequence[str]) -> list[Rank] | None:
         marks = [one[1] for one in found if one]
         is_one_kind = len({mark.isdigit() for mark in marks}) == 1
         if len(marks) == len(texts) <= MAX_NUMBERED and is_one_kind:
-            return [(float(one) if one.isdigit() else float(ord(one)),) for one in marks]
+            return [float(one) if one.isdigit() else float(ord(one)) for one in marks]
     return None
 
 
@@ -174,24 +196,22 @@ def _rank_words(texts: Sequence[str]) -> list[Rank] | None:
         if min(map(len, words)) > 1 and len({one[at] for one in words}) == 1:
             shorter.append([" ".join(one[rest]) for one in words])
     for tried in shorter:
-        for scale in SCALES:
-            level_of = {word: (float(at),) for at, level in enumerate(scale) for word in level}
+        for level_of in SCALES:
             if level_of.keys() >= set(tried):
                 return [level_of[text] for text in tried]
     for statement in STATEMENTS.split():
-        strengths = _find_strengths(statement, plain)
-        known: list[Rank] = [(one,) for one in strengths if one is not None]
-        if len(known) == len(plain):
-            return known
+        strength_of = _list_strengths(*statement.split("/"))
+        strength_of |= {text: 0.0 for text in plain if NEUTRAL.fullmatch(text)}
+        if strength_of.keys() >= set(plain):
+            return [strength_of[text] for text in plain]
     return None
 
 
-def _find_strengths(statement: str, texts: Sequence[str]) -> list[float | None]:
-    """Return how strongly texts say the one or the other, None where they say neither."""
-    positive, negative = statement.split("/")
+def _list_strengths(positive: str, negative: str) -> dict[str, float]:
+    """Return how strongly texts say the one or the other."""
     strength_of = {}
     for pole, sign in ((negative, -1.0), (positive, 1.0)):
         for word, strength in STRENGTHS.items() if pole or not positive else ():
             strength_of[f"{word} {pole}".strip()] = sign * strength
             strength_of[f"{pole} {word}".strip()] = sign * strength
-    return [0.0 if NEUTRAL.fullmatch(text) else strength_of.get(text) for text in texts]
+    return strength_of

@@ -1,12 +1,14 @@
 """Tables from files of all formats, or from standard input. Nothing is unpickled."""
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import re
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Any, BinaryIO, TypeAlias, cast, final
@@ -16,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from taxarbor._errors import FileFormatError, InputError, InputTypeError, missing_extra
+from taxarbor._errors import FileFormatError, InputError, InputTypeError, require
+from taxarbor._frames import as_canonical
 from taxarbor._types import TableLike
 from taxarbor.rows import check_structure
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
-from taxarbor.sources._parquet import open_parquet, to_pandas
+from taxarbor.sources._parquet import INDEX, open_parquet, to_pandas
 from taxarbor.sources.file_checks import (
     as_texts,
     base_name,
@@ -29,18 +32,41 @@ from taxarbor.sources.file_checks import (
     check_unique,
     find_columns,
     list_names,
+    make_unique,
     reading,
 )
 from taxarbor.tables._column_checks import find_row_names
-from taxarbor.tables._header import Content, Request, Texts, check_content, make_unique
-from taxarbor.tables._read_cells import read_json, read_json_lines, read_sheet
-from taxarbor.tables._read_csv import read_csv
+from taxarbor.tables._read_cells import (
+    Content,
+    Request,
+    read_csv,
+    read_json,
+    read_json_lines,
+    read_sheet,
+)
 
+Texts: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Columns that name or label the rows."""
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 STDIN = "-"
-INDEX = re.compile(r"__index_level_\d+__")
-"""Name that pandas gives an index without a name in a parquet file."""
+TEXT_FORMATS = frozenset({"csv", "tsv", "txt", "json", "jsonl"})
+SIGNATURES = {
+    b"%pdf": "a PDF document",
+    **dict.fromkeys([b"\x89png", b"\xff\xd8\xff"], "an image"),
+    b"pk\x03\x04": "a zip archive or an Excel file",
+    b"\xd0\xcf\x11\xe0": "an Excel file of before 2007, or one with a password",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x89hdf": "an HDF5 file",
+    b"\x93numpy": "a npy file",
+    **dict.fromkeys([b"<!doctype", b"<html", b"<?xml"], "a web page or XML"),
+}
+"""First bytes of files, in small letters."""
+COMPRESSED: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
 SPARSE_KEYS = {"format", "shape", "data"}
 """Arrays that :func:`scipy.sparse.save_npz` writes in every layout."""
 
@@ -116,7 +142,7 @@ def read_table(
     format : str, optional
         One of csv, tsv, txt, xlsx, ods, json, jsonl, feather, arrow, orc, parquet, npy, npz and
         h5ad; by default the extension of the file name, or csv for a stream. All but the last
-        four may be compressed: as gz, or as the only table in a zip archive.
+        four may be compressed: as gz, bz2 or xz, or as the only table in a zip archive.
     sheet : str or int, optional
         The name of a sheet in xlsx or ods, or its position from 0; by default the first that
         is not empty.
@@ -149,10 +175,12 @@ def read_table(
     names = None if columns is None else _check_names(columns, id_column, label_column)
     is_path = isinstance(source, str | os.PathLike) and source != STDIN
     path = cast("str | os.PathLike[str]", source)
-    title = base_name(path) if is_path else _name_stream(source)
-    request = Request(title, names, id_column, label_column, features, sheet, layer or "")
+    stream_name = "standard input" if source == STDIN else getattr(source, "name", "the stream")
+    title = base_name(path) if is_path else str(stream_name)
+    used = frozenset((*features, *(names or ())))
+    request = Request(title, names, id_column, label_column, used, sheet, layer or "")
     format = format or (_find_format(title) if is_path else "csv")
-    if format not in STREAM_READERS | PATH_READERS | {"zip": None}:
+    if format not in FORMATS:
         expected = ", ".join(STREAM_READERS | PATH_READERS)
         raise InputError(f"must be one of {expected}; got {format!r}", "format")
     if sheet is not None and format not in {*SHEETS, "zip"}:
@@ -163,25 +191,30 @@ def read_table(
         return PATH_READERS[format](path, request)
     if format in PATH_READERS or (format == "zip" and not is_path):
         raise InputError(f"must not be {format} for {title}: give the path", "format")
-    with _open(path) if is_path else _load_stream(source) as stream:
-        return _read_stream(stream, format, request)
+    if is_path:
+        with _open(path) as stream:
+            return _read_stream(stream, format, request)
+    content = cast("BinaryIO", sys.stdin.buffer if source == STDIN else source).read()
+    if not isinstance(content, bytes):
+        problem = "must be a path, or a stream that is open in binary mode"
+        raise InputTypeError(problem, "source")
+    return _read_stream(io.BytesIO(content), format, request)
 
 
 def _read_stream(stream: IO[bytes], format: str, request: Request) -> Table:
     """Return the table in a stream, or in the only member of a zip archive that is one."""
     if format != "zip":
-        try:
+        with require(f"reading {format}", "pandas"):
             import pandas  # noqa: F401
-        except ImportError as error:
-            raise missing_extra(f"reading {format}", "pandas") from error
         with reading(request.name, format):
-            check_content(request.name, stream.read(1 << 16), format)
+            _check_content(request.name, stream.read(1 << 16), format)
             stream.seek(0)
             content = STREAM_READERS[format](stream, request)
         return _make_frame_table(request, content)
     with reading(request.name, "zip"), zipfile.ZipFile(stream) as archive:
         names = [name for name in archive.namelist() if not HIDDEN.search(name)]
         found = [name for name in names if _guess_format(name) in STREAM_READERS]
+        found = [name for name in found if not name.lower().endswith(".txt")] or found
         if len(found) != 1:
             problem = "more than one table" if found else "no table"
             listing = list_names(found or names) or "nothing"
@@ -194,12 +227,10 @@ def _read_stream(stream: IO[bytes], format: str, request: Request) -> Table:
 def _check_names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
     """Return the requested columns, none of which may be the id or label column."""
     if isinstance(columns, str):
-        raise InputTypeError(
-            f"must be a sequence of names, got the text {columns!r}", "columns"
-        )
+        problem = f"must be a sequence of names, got the text {columns!r}"
+        raise InputTypeError(problem, "columns")
     names = tuple(columns)
-    taken = {*roles} & {*names}
-    if taken:
+    if taken := {*roles} & {*names}:
         raise InputError(f"has {taken.pop()!r}, which is the id or label column", "columns")
     if not names or len({*names}) < len(names):
         raise InputError(f"must be names, each once; got {list(names)}", "columns")
@@ -208,8 +239,9 @@ def _check_names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
 
 def _find_format(name: str) -> str:
     """Return the format of a file name's extension."""
-    format = _guess_format(name.lower().removesuffix(".gz"))
-    if format in STREAM_READERS or (format and not name.lower().endswith(".gz")):
+    stem, extension = os.path.splitext(name.lower())
+    format = _guess_format(stem if extension in COMPRESSED else name)
+    if format in STREAM_READERS or (format and extension not in COMPRESSED):
         return format
     expected = ", ".join([*STREAM_READERS, "csv.gz", "zip", *PATH_READERS])
     extensions = f"whose extension is none of {expected}"
@@ -219,13 +251,14 @@ def _find_format(name: str) -> str:
 def _guess_format(name: str) -> str | None:
     extension = name.lower().rpartition(".")[2]
     format = ALIASES.get(extension, extension)
-    return format if format in STREAM_READERS | PATH_READERS | {"zip": None} else None
+    return format if format in FORMATS else None
 
 
 def _open(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open a file, gzipped or not; a pipe is read into memory, to go back to its start."""
-    if os.fspath(path).lower().endswith(".gz"):
-        return cast("IO[bytes]", gzip.open(path))
+    """Open a file, compressed or not; a pipe is read into memory, to go back to its start."""
+    extension = os.path.splitext(os.fspath(path).lower())[1]
+    if extension in COMPRESSED:
+        return cast("IO[bytes]", COMPRESSED[extension](path))
     stream = open(path, "rb")  # noqa: SIM115
     if stream.seekable():
         return stream
@@ -233,18 +266,19 @@ def _open(path: str | os.PathLike[str]) -> IO[bytes]:
         return io.BytesIO(stream.read())
 
 
-def _name_stream(source: Source) -> str:
-    return "standard input" if source == STDIN else str(getattr(source, "name", "the stream"))
-
-
-def _load_stream(source: Any) -> io.BytesIO:
-    """Return the rest of a stream, which stays open."""
-    content = (sys.stdin.buffer if source == STDIN else source).read()
-    if not isinstance(content, bytes):
-        raise InputTypeError(
-            "must be a path, or a stream that is open in binary mode", "source"
-        )
-    return io.BytesIO(content)
+def _check_content(title: str, start: bytes, format: str) -> None:
+    """Raise FileFormatError if the first bytes of a file show that it is of another format."""
+    if not start:
+        raise FileFormatError(f"{title} is empty")
+    plain = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    found = next((what for mark, what in SIGNATURES.items() if plain.startswith(mark)), None)
+    is_utf16 = start.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if found is None and format in TEXT_FORMATS and b"\0" in start and not is_utf16:
+        found = "binary data"
+    is_sheet = format in SHEETS and start.startswith((b"PK", b"\xd0\xcf"))
+    if found is not None and not is_sheet:
+        message = f"is {found}, where {format} is expected"
+        raise FileFormatError(f"{title} {message}; save it as {format}, or give its format")
 
 
 # Formats
@@ -260,15 +294,13 @@ def _read_parquet(path: str | os.PathLike[str], request: Request) -> Table:
 
 
 def _read_arrow(stream: IO[bytes], request: Request) -> Content:
-    try:
+    with require(f"reading {request.name}", "pyarrow"):
         from pyarrow import feather, ipc, orc
-    except ImportError as error:
-        raise missing_extra(f"reading {request.name}", "pyarrow") from error
     start = stream.read(6)
     stream.seek(0)
-    if start[:3] == b"ORC":
+    if start.startswith(b"ORC"):
         table = orc.read_table(stream)
-    elif start in (b"ARROW1", b"FEA1"):
+    elif start.startswith((b"ARROW1", b"FEA1")):
         table = feather.read_table(stream)
     else:
         table = ipc.open_stream(stream).read_all()
@@ -283,8 +315,10 @@ def _split_arrow(table: Any, request: Request) -> Content:
     names, roles = table.column_names, request.text_columns
     index = next((name for name in names if INDEX.fullmatch(name) and name not in roles), None)
     as_text = [*roles, *([] if index is None else [index])]
-    texts = {name: as_texts(table.column(name).to_pylist()) for name in as_text}
-    return Content(to_pandas(table.drop_columns(as_text)), texts, index)
+    frame = to_pandas(table.drop_columns(as_text))
+    for name in as_text:
+        frame[name] = as_texts(table.column(name).to_pylist())
+    return Content(frame, index)
 
 
 def _read_npy(path: str | os.PathLike[str], request: Request) -> Table:
@@ -328,6 +362,7 @@ def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
             for key, array in arrays.items()
             if key in wanted and array.ndim == 1
         }
+    check_matrix(request.name, X.dtype, X.shape)
     names = texts.get("feature_names")
     roles = {key: texts[key] for key in ("row_names", *request.text_columns) if key in texts}
     return _make_matrix_table(request, X, names, roles, "row_names")
@@ -370,39 +405,45 @@ ALIASES = {
     **{"pq": "parquet", "parq": "parquet"},
 }
 """Other extensions."""
+FORMATS = {*STREAM_READERS, *PATH_READERS, "zip"}
 HIDDEN = re.compile(r"(^|/)([._]|$)|/$|^__MACOSX/")
 
 
 def _make_frame_table(request: Request, content: Content) -> Table:
     """Return the requested columns of a frame of pandas; one column may name the rows."""
-    frame, texts, index, has_names, notes = content
+    frame, index, notes = content
     if not len(frame):
         raise FileFormatError(f"{request.name} has no rows")
-    requested, ids = request.columns, request.id_column or index
+    has_names = all(isinstance(name, str) for name in frame)
+    ids = request.id_column or index
+    roles = {*request.text_columns, *([] if index is None else [index])}
+    texts = {name: as_texts(frame.pop(name)) for name in roles}
     if ids is None and has_names and frame.shape[1] > 1:
-        used = request.used_columns
         candidates = [
             name
-            for name, dtype in zip(frame, frame.dtypes, strict=True)
-            if name not in used and dtype.kind not in "fb"
+            for name, dtype in frame.dtypes.items()
+            if name not in request.features and dtype.kind not in "fb"
         ]
         ids = find_row_names(nw.from_native(frame, eager_only=True), candidates)
         if ids is not None:
-            texts = {**texts, ids: as_texts(frame.pop(ids))}
-    if requested is not None:
-        frame = frame[[*requested]]
+            texts[ids] = as_texts(frame.pop(ids))
+    if request.columns is not None:
+        frame = frame[[*request.columns]]
     if not frame.shape[1]:
         raise FileFormatError(f"{request.name} has no column to use")
-    if not has_names:
-        frame.columns = range(frame.shape[1])
     return Table(
         frame,
-        tuple(map(str, frame.columns)) if has_names else None,
+        tuple(frame.columns) if has_names else None,
         None if ids is None else texts[ids],
-        request.find_labels(texts),
+        _find_labels(request, texts),
         notes,
         id_column=None if ids == index else ids,
     )
+
+
+def _find_labels(request: Request, texts: Texts) -> NDArray[np.str_] | None:
+    labels = texts.get(request.label_column or "")
+    return None if labels is None else np.array(labels, dtype=np.str_)
 
 
 def _make_matrix_table(
@@ -413,30 +454,24 @@ def _make_matrix_table(
     Numbers become float32 if they are float32 or smaller, else float64.
     """
     is_sparse: bool = sparse.issparse(X)
-    check_matrix(request.name, X.dtype, X.shape)
-    n_rows, n_columns = X.shape
-    lengths = [(key, n_rows, len(values)) for key, values in texts.items()]
-    lengths += [] if names is None else [("feature_names", n_columns, len(names))]
-    for key, expected, length in lengths:
-        if length != expected:
-            message = f"has {length:,} values in {key!r}; expected {expected:,}"
-            raise FileFormatError(f"{request.name} {message}")
-    if names is not None:
-        check_unique(request.name, names)
+    by_columns = {} if names is None else {"feature_names": names}
+    for expected, named in zip(X.shape, (texts, by_columns), strict=True):
+        for key, values in named.items():
+            if len(values) != expected:
+                message = f"has {len(values):,} values in {key!r}; expected {expected:,}"
+                raise FileFormatError(f"{request.name} {message}")
+    check_unique(request.name, names or ())
     if request.columns is not None:
         chosen = find_columns(request.name, request.columns, names)
         X, names = (X.tocsr() if is_sparse else X)[:, chosen], request.columns
     dtype = np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64
+    dtype = X.dtype if X.dtype == np.uint8 and not is_sparse else dtype  # may be packed bits
     with np.errstate(over="ignore"):  # an overflow is infinite, which a fit refuses
-        if is_sparse:
-            X = sparse.csr_array(X.tocsr().astype(dtype))
-            X.sum_duplicates()
-        else:
-            X = np.ascontiguousarray(X, dtype=dtype)
+        X = as_canonical(X.astype(dtype)) if is_sparse else np.ascontiguousarray(X, dtype=dtype)
     return Table(
         X,
         None if names is None else tuple(names),
         texts.get(request.id_column or index),
-        request.find_labels(texts),
+        _find_labels(request, texts),
         id_column=request.id_column,
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,52 +53,49 @@ DATES = {
     "day/month/year": rf"{DAY}/{MONTH}/(?:{YEAR}|{SHORT_YEAR})",
     "day.month.year": rf"{DAY}(?P<by>[-.]) ?{MONTH}(?P=by) ?{YEAR}",
     "month-day-year": rf"{MONTH}(?P<by>[-.]){DAY}(?P=by){YEAR}",
-    "dd.mm.yy": rf"(?P<day>\d\d)\.(?P<month>\d\d)\.{SHORT_YEAR}",
+    "dd.mm.yy": rf"(?P<day>\d\d)(?P<by>[-.])(?P<month>\d\d)(?P=by){SHORT_YEAR}",
     "day name year": rf"{NTH}[-/ ]?{NAME}[-,/ ]{{1,2}}(?:{YEAR}|{SHORT_YEAR})",
     "name day year": rf"{NAME}[ -]?{NTH},? ?{YEAR}",
     "year-month": rf"{YEAR}-(?P<month>\d\d)",
+    "month/year": rf"(?P<month>\d\d)/{YEAR}",
     "name year": rf"{NAME}[-, ]{{1,2}}{YEAR}",
+    "name-yy": rf"{NAME}-{SHORT_YEAR}",
 }
 """Of formats that read equally many rows the first is used."""
 TIME_OF_DAY = "hour:minute"
 
 
-class DateFormat(NamedTuple):
-    """How the dates of a column are written: a key of ``DATES``, or ``TIME_OF_DAY``."""
+def find_date_format(texts: Sequence[str], counts: Sequence[int] | IndexArray) -> str | None:
+    """Return the format that reads nearly all rows as dates, None if there is none.
 
-    order: str
-
-
-def find_date_format(
-    texts: Sequence[str], counts: Sequence[int] | IndexArray
-) -> DateFormat | None:
-    """Return the format that reads nearly all rows as dates, None if there is none."""
+    It is a key of ``DATES``, or ``TIME_OF_DAY``.
+    """
     weights = np.asarray(counts, dtype=np.float64)
     total, most, best, times = weights.sum(), 0.0, None, np.zeros(0, "datetime64[m]")
     few = texts[:: -(-len(texts) // N_TRIED) or 1]
     for order in (*DATES, TIME_OF_DAY):
-        if np.isnat(parse_dates(few, DateFormat(order))).all():
+        if np.isnat(parse_dates(few, order)).all():
             continue
-        found = parse_dates(texts, DateFormat(order))
+        found = parse_dates(texts, order)
         if (rows := weights[~np.isnat(found)].sum()) > most:
-            most, best, times = rows, DateFormat(order), found
+            most, best, times = rows, order, found
         if rows == total:
             break
     if best is None or most < MIN_SHARE * total:
         return None
-    if best.order == "year-month":  # seasons such as 2010-11 are none
+    if best == "year-month":  # seasons such as 2010-11 are none
         months = times[~np.isnat(times)].astype("datetime64[M]").astype(np.int64)
         if ((months // 12 + 1971) % 100 == months % 12 + 1).all():
             return None
     return best
 
 
-def parse_dates(texts: Sequence[str], date_format: DateFormat) -> Times:
+def parse_dates(texts: Sequence[str], date_format: str) -> Times:
     """Return texts as times to the minute, NaT where a text is none.
 
     A month is its first day, and a time of day one of 1970-01-01. Time zones are ignored.
     """
-    pattern = _pattern_of(date_format.order)
+    pattern = _pattern_of(date_format)
     found = [_parse(token) if (token := pattern.fullmatch(text)) else None for text in texts]
     return np.array(found, dtype="datetime64[m]")
 

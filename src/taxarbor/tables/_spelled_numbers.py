@@ -35,7 +35,7 @@ TEXT = re.compile(
 )
 THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 """Numbers such as 1.250, which are thousands beside others without a dot."""
-POWERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
+POWERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "bn": 1e9}
 """Letters after a number that multiply it: 3.5k."""
 CODE = re.compile(r"0\d+|\d+(?:[.,] ?\d+){2,}")
 """Codes with leading zeros, versions, lists of answers."""
@@ -45,21 +45,13 @@ ADDRESS_OR_PHONE = re.compile(
 
 
 class NumberFormat(NamedTuple):
-    """How the numbers of a column are written.
-
-    Attributes
-    ----------
-    decimal, thousands : str
-        The separators; that of thousands may be empty.
-    unit : str
-        A currency or a unit, which rows may leave out.
-    unit_first : bool
-        Whether the unit stands before the number.
-    """
+    """How the numbers of a column are written."""
 
     decimal: str = "."
     thousands: str = ""
+    """The separator of thousands, which may be empty."""
     unit: str = ""
+    """A currency or a unit, which rows may leave out."""
     unit_first: bool = False
 
     @property
@@ -140,7 +132,7 @@ def _parse(text: str, number_format: NumberFormat) -> float:
     power = POWERS.get(last, 1.0)
     last = "" if last in POWERS else last
     if first or last:
-        given = last if unit_first is False else first
+        given = first if unit_first else last
         if (first and last) or _simplify(given) != _simplify(unit):
             return np.nan
     plain = digits.replace(thousands, "") if thousands else digits

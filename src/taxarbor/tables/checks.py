@@ -4,21 +4,17 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, NamedTuple, Self, final
+from types import SimpleNamespace
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
 from taxarbor._errors import InputError, InputTypeError, counted
-from taxarbor._frames import (
-    as_numeric,
-    fill_masked,
-    wrap_frame,
-)
+from taxarbor._frames import Table, as_canonical, as_numeric, fill_masked
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows, check_structure
 
@@ -40,40 +36,41 @@ WEIGHT_GRID = 2.0**32
 factor have no effect."""
 
 
-class SeenFeatures(NamedTuple):
-    """The attributes of training data that scikit-learn's conventions ask for."""
-
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_] | None
-
-    @classmethod
-    def of(cls, fitted: Any) -> "SeenFeatures":
-        """Return those of a fitted estimator or transformer."""
-        return cls(fitted.n_features_in_, vars(fitted).get("feature_names_in_"))
-
-    @property
-    def names(self) -> list[str] | None:
-        """The names as plain strings, where there are any."""
-        names = self.feature_names_in_
-        return None if names is None else [str(name) for name in names]
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The attributes to set on the estimator."""
-        seen = {"n_features_in_": self.n_features_in_}
-        names = self.feature_names_in_
-        return seen if names is None else seen | {"feature_names_in_": names}
+def list_seen(fitted: Any) -> dict[str, Any]:
+    """Return the attributes of training data that scikit-learn's conventions ask for."""
+    names = ("n_features_in_", "feature_names_in_")
+    return {name: vars(fitted)[name] for name in names if name in vars(fitted)}
 
 
-def check_array(estimator: Any, X: Any, *, allow_nan: bool) -> tuple[Any, SeenFeatures]:
-    """Return training data as a float array or a canonical CSR matrix, or raise InputError.
+def check_array(estimator: Any, X: Table, *, allow_nan: bool) -> tuple[Any, dict[str, Any]]:
+    """Return training data as floats, dense or canonical CSR, and what :func:`list_seen` does.
 
-    The estimator stays as it is. The error is a TypeError, too, where scikit-learn has one.
+    The estimator stays as it is. Raises InputError, which is a TypeError, too, where
+    scikit-learn has one.
     """
     probe = copy(estimator)
-    is_finite: Any = "allow-nan" if allow_nan else True
-    data = _check_numbers(probe, X, ensure_min_samples=2, ensure_all_finite=is_finite)
-    return data, SeenFeatures.of(probe)
+    with input_errors(), np.errstate(over="ignore", invalid="ignore"):
+        if issparse(X):
+            check_structure(X)
+        numbers = as_numeric(X)
+        if numbers.dtype.kind == "c":
+            remedy = "pass X.real, X.imag or both"
+            raise InputError(
+                f"holds complex numbers. Complex data not supported: {remedy}", "X"
+            )
+        is_single = numbers.dtype.newbyteorder("=") == np.float32
+        data = validation.check_array(
+            numbers,
+            accept_sparse="csr",
+            dtype=np.float32 if is_single else [np.float64, np.float32],
+            order="C",
+            ensure_min_samples=2,
+            ensure_all_finite="allow-nan" if allow_nan else True,
+            estimator=estimator,
+            input_name="X",
+        )
+        check_columns(probe, X if isinstance(X, nw.DataFrame) else data, reset=True)
+    return as_canonical(data) if issparse(data) else data, list_seen(probe)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
@@ -86,9 +83,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
     name = "sample_weight"
     try:
         given = np.asarray(fill_masked(sample_weight))
-        weights = given.astype(
-            np.float64, casting="unsafe" if given.dtype == object else "safe"
-        )
+        casting: Any = "unsafe" if given.dtype == object else "safe"
+        weights = given.astype(np.float64, casting=casting)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputTypeError(f"must hold numbers: {error}", name) from error
     if weights.shape != (n_rows,):
@@ -136,74 +132,13 @@ def count_repeats(weights: Array) -> IndexArray:
     return repeats
 
 
-def check_dimensions(X: Any) -> None:
-    """Raise InputError for more than two dimensions, as not all scikit-learns do."""
-    if len(shape := np.asarray(X).shape) > 2:
-        expected = "must have two dimensions, (n_rows, n_features)"
-        raise InputError(f"{expected}, got shape {shape}", "X")
-
-
-def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+def check_columns(estimator: Any, X: Table, *, reset: bool) -> None:
     """Set or compare ``n_features_in_`` and ``feature_names_in_``, by scikit-learn's rules."""
-    frame = wrap_frame(X)
-    if frame is None:
-        check_dimensions(X)
-    elif HAS_NARWHALS or frame.implementation.is_pandas():
-        X = frame.to_native()
-    else:
-        X = _Columns(frame.columns, frame.shape)
-    validation.validate_data(estimator, X, reset=reset, skip_check_array=True)
-
-
-@final
-class _Columns:
-    """The names and the shape of a frame, as scikit-learn below 1.9 asks for them."""
-
-    def __init__(self, names: list[str], shape: tuple[int, int]) -> None:
-        self.names, self.shape = names, shape
-
-    def __dataframe__(self) -> Self:
-        return self
-
-    def column_names(self) -> list[str]:
-        return self.names
-
-
-def _check_numbers(
-    estimator: Any,
-    X: Any,
-    *,
-    reset: bool = True,
-    ensure_min_samples: int = 1,
-    ensure_all_finite: bool | str = True,
-) -> Any:
-    """Return X as an array or a canonical CSR matrix, by scikit-learn's conventions."""
-    with input_errors(), np.errstate(over="ignore", invalid="ignore"):
-        if issparse(X):
-            check_structure(X)
-        numbers = as_numeric(X)
-        dtype = getattr(numbers, "dtype", None)
-        if isinstance(dtype, np.dtype) and dtype.kind == "c":
-            remedy = "pass X.real, X.imag or both"
-            raise InputError(
-                f"holds complex numbers. Complex data not supported: {remedy}", "X"
-            )
-        is_single = isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32
-        data = validation.check_array(
-            numbers,
-            accept_sparse="csr",
-            dtype=np.float32 if is_single else [np.float64, np.float32],
-            order="C",
-            ensure_min_samples=ensure_min_samples,
-            ensure_all_finite=ensure_all_finite,
-            estimator=estimator,
-            input_name="X",
-        )
-        check_columns(estimator, X if isinstance(X, nw.DataFrame) else data, reset=reset)
-    if issparse(X) and not data.has_canonical_format:
-        data = data.copy()  # the user's stays as it is
-        data.sum_duplicates()
-    return data
+    table: Any = X.to_native() if isinstance(X, nw.DataFrame) else X
+    if isinstance(X, nw.DataFrame) and not (HAS_NARWHALS or X.implementation.is_pandas()):
+        protocol = SimpleNamespace(column_names=lambda: X.columns)
+        table = SimpleNamespace(__dataframe__=lambda: protocol, shape=X.shape)
+    validation.validate_data(estimator, table, reset=reset, skip_check_array=True)
 
 
 @contextmanager
@@ -231,11 +166,9 @@ def check_range(data: Any, parameter: str = "X") -> None:
     if not (spread == 0.0 or low <= spread <= high):
         verb = "multiply" if spread < low else "divide"
         much = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond all numbers"
-        raise InputError(
-            f"varies {much} in {name}, where it should vary by {low:.0e} to {high:.0e}, so "
-            f"that sums of powers fit; {verb} it by a constant first",
-            parameter,
-        )
+        expected = f"it should vary by {low:.0e} to {high:.0e}, so that sums of powers fit"
+        problem = f"varies {much} in {name}, where {expected}; {verb} it by a constant first"
+        raise InputError(problem, parameter)
     largest = float(np.abs(rows.center).max(initial=0.0))
     if largest > max_mean:
         problem = f"has a column whose mean is about {largest:.0e}, in {name}"

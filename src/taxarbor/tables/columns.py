@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, final
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -24,20 +23,18 @@ from sklearn.preprocessing import normalize
 from taxarbor._errors import InputError, some
 from taxarbor._frames import (
     Cells,
-    Factor,
+    as_canonical,
     as_factor,
     as_matrix,
     as_numbers,
     as_table,
     as_times,
     column_names,
-    find_dtype,
+    find_kind,
     float_type,
-    is_missing,
     is_plain,
     iterate_columns,
-    list_cells,
-    text_of,
+    mark_missing,
 )
 from taxarbor._types import Array, IndexArray, set_frozen
 from taxarbor.rows import all_finite, check_structure
@@ -45,7 +42,6 @@ from taxarbor.tables._spelled_dates import (
     DATE_PARTS,
     DATES,
     TIME_OF_DAY,
-    DateFormat,
     parse_dates,
     split_date,
 )
@@ -78,7 +74,7 @@ class Reading:
     rare : tuple of str
         Values that are known, and count as missing: too rare, or no numbers.
     format : tuple
-        The values of a ``NumberFormat`` or a ``DateFormat``; () where cells have a type.
+        The values of a ``NumberFormat``, or how dates are written; () where cells have a type.
     """
 
     kind: str
@@ -95,16 +91,15 @@ class Reading:
         if self.kind == "number":
             is_right = is_right and NumberFormat(*self.format).decimal in (".", ",")
         elif self.format:
-            is_right = is_right and DateFormat(*self.format).order in (*DATES, TIME_OF_DAY)
+            is_right = is_right and self.format in [(one,) for one in (*DATES, TIME_OF_DAY)]
         if not is_right:
             raise ValueError(f"{self} is not how a column is read")
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        if self.kind == "text":
-            return len(self.categories)
-        return len(self.categories) if self.is_nominal and len(self.categories) > 2 else 1
+        n_values = len(self.categories)
+        return n_values if self.kind == "text" or (self.is_nominal and n_values > 2) else 1
 
     @property
     def is_nominal(self) -> bool:
@@ -117,15 +112,14 @@ class Column(NamedTuple):
 
     Attributes
     ----------
-    name, position : str, int
-        Its name, ``x3`` where the table has none, and its position in the table.
+    name : str
+        Its name, ``x3`` where the table has none.
     kind : str
         The type of its cells: "number", "boolean", or that of a ``Reading``.
     fill : tuple of float
         Imputes missing values: the mean, or the share of each category.
     categories : tuple of str
-        The values of a category; of two, the second is the feature. The levels of an ordered
-        one, and the words of texts.
+        As in a ``Reading``.
     missing : float
         The share of missing values, in the fit.
     unit : str
@@ -133,7 +127,6 @@ class Column(NamedTuple):
     """
 
     name: str
-    position: int
     kind: str
     fill: tuple[float, ...]
     categories: tuple[str, ...] = ()
@@ -158,22 +151,16 @@ class Column(NamedTuple):
 class FoundColumn(NamedTuple):
     """A column that is used, or a part of one: how it is read, its cells and statistics."""
 
-    position: int
     cells: Any
     """As in :data:`Parsed`; None for those of a matrix."""
     reading: Reading | None
-    fill: tuple[float, ...]
-    """The mean, or the share of each category or word."""
-    missing: float
+    fills: tuple[float, ...]
+    """The mean of each feature: a number, or the share of a category or word."""
+    n_known: float
+    """Rows with a value."""
     std: float = 0.0
-    """Standard deviation of numbers without outliers; zero for categories."""
+    """Standard deviation of one feature, without outliers."""
     is_boolean: bool = False
-
-    @property
-    def fills(self) -> tuple[float, ...]:
-        """The means of its features: of two categories the second is the feature."""
-        is_pair = len(self.fill) == 2 and self.reading is not None and self.reading.is_nominal
-        return self.fill[1:] if is_pair else self.fill
 
 
 class FeatureRows(NamedTuple):
@@ -268,16 +255,10 @@ class Columns:
                 raise ValueError(f"a reading is of none of {len(counts)} columns")
             counts[place] = reading.n_features
         owner = np.repeat(np.arange(len(counts)), counts)
-        kinds: dict[str, tuple[Any, float, int]] = {
-            "fills": (np.float64, 0.0, len(owner)),
-            "missing": (np.float64, 0.0, len(counts)),
-            "is_boolean": (np.bool_, 0.0, len(owner)),
-            "shift": (np.float64, 0.0, len(owner)),
-            "scale": (np.float64, 1.0, len(owner)),
-        }
-        for name, (dtype, usual, length) in kinds.items():
-            kept = np.array(getattr(self, name), dtype=dtype)
-            kept = kept if kept.size else np.full(length, usual, dtype=dtype)
+        for name in ("fills", "missing", "is_boolean", "shift", "scale"):
+            length = len(counts) if name == "missing" else len(owner)
+            kept = np.array(getattr(self, name), bool if name == "is_boolean" else np.float64)
+            kept = kept if kept.size else np.full(length, name == "scale", kept.dtype)
             if kept.shape != (length,) or not np.isfinite(kept).all():
                 raise ValueError(f"{name} must hold {length} finite values, one of each")
             set_frozen(self, **{name: kept})
@@ -288,9 +269,7 @@ class Columns:
         if len(positions) and not 0 <= positions.min() <= positions.max() < self.n_columns_in:
             raise ValueError(f"a column has a position beyond the {self.n_columns_in}")
         if self.names is not None and len(self.names) != self.n_columns_in:
-            raise ValueError(
-                f"there are {len(self.names)} names of {self.n_columns_in} columns"
-            )
+            raise ValueError(f"there are {len(self.names)} names, not {self.n_columns_in}")
 
     @classmethod
     def plain(cls, width: int, names: Sequence[str] | None = None, **more: Any) -> "Columns":
@@ -316,11 +295,11 @@ class Columns:
         fill, missing = tuple(self.fills[begin:end].tolist()), float(self.missing[place])
         if reading is None:
             kind = "boolean" if self.is_boolean[begin] else "number"
-            return Column(name, position, kind, fill, missing=missing)
+            return Column(name, kind, fill, missing=missing)
         if reading.is_nominal and len(reading.categories) == 2:
             fill = (1.0 - fill[0], fill[0])
         unit = NumberFormat(*reading.format).pattern if reading.kind == "number" else ""
-        return Column(name, position, reading.kind, fill, reading.categories, missing, unit)
+        return Column(name, reading.kind, fill, reading.categories, missing, unit)
 
     def __iter__(self) -> Iterator[Column]:
         return (self[place] for place in range(len(self)))
@@ -335,24 +314,13 @@ class Columns:
         """A name of each feature."""
         if self.readings:
             return tuple(name for column in self for name in column.feature_names)
-        if self.names is None:
-            return tuple(f"x{position}" for position in self.positions.tolist())
-        return tuple(self.names[position] for position in self.positions.tolist())
+        positions = self.positions.tolist()
+        return tuple(f"x{at}" if self.names is None else self.names[at] for at in positions)
 
     def feature_name(self, feature: int) -> str:
         """Return the name of one feature."""
         place = int(self.owner[feature])
         return self[place].feature_names[feature - int(np.searchsorted(self.owner, place))]
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the features are all columns of the table, as they are."""
-        return (
-            not self.readings
-            and not self.unit_length
-            and len(self) == self.n_columns_in
-            and bool((self.positions == np.arange(len(self))).all())
-        )
 
     @property
     def is_scaled(self) -> bool:
@@ -376,8 +344,7 @@ class Columns:
 
     def rename(self, names: Sequence[str]) -> "Columns":
         """Return the same columns with other names, one for each that is used."""
-        every = [f"x{at}" for at in range(self.n_columns_in)]
-        every = every if self.names is None else [*self.names]
+        every = [*(self.names or (f"x{at}" for at in range(self.n_columns_in)))]
         for position, name in zip(self.positions.tolist(), names, strict=True):
             every[position] = str(name)
         return replace(self, names=tuple(every))
@@ -398,31 +365,24 @@ class Columns:
     # Rows
 
     def match(
-        self,
-        names: Sequence[str] | None,
-        width: int,
-        needed: NDArray[np.bool_] | None = None,
+        self, names: Sequence[str] | None, width: int, needed: NDArray[np.bool_] | None = None
     ) -> Match:
         """Return where the columns stand in a table: by name, or where they stood.
 
         Of those that are not needed, any may be absent, and of the others all but one. Raises
         InputError for an array of another width, and where no needed column is there.
         """
-        if names is None or self.names is None:
+        if names is None or self.names is None or self.names == tuple(names):
             if width != self.n_columns_in:
-                raise InputError(
-                    f"X has {width} features, but Taxonomy is expecting {self.n_columns_in} "
-                    "features as input"
-                )
-            return Match(self.positions)
-        if self.names == tuple(names):
+                expected = f"Taxonomy is expecting {self.n_columns_in} features as input"
+                raise InputError(f"X has {width} features, but {expected}")
             return Match(self.positions)
         position_of = {name: position for position, name in enumerate(names)}
         own = [self.names[position] for position in self.positions.tolist()]
         found = np.array([position_of.get(name, -1) for name in own], dtype=np.intp)
         is_needed = np.ones(len(own), dtype=bool) if needed is None else needed
-        absent = [own[place] for place in np.flatnonzero(is_needed & (found < 0)).tolist()]
-        absent = [*dict.fromkeys(absent)]
+        places = np.flatnonzero(is_needed & (found < 0)).tolist()
+        absent = [*dict.fromkeys(own[place] for place in places)]
         if absent and not (self.imputes and (found[is_needed] >= 0).any()):
             listing = some([repr(name) for name in absent], 5)
             raise InputError(f"X lacks columns that the tree was grown on: {listing}")
@@ -435,14 +395,11 @@ class Columns:
         Cells of plain numbers are not looked at, and may hold NaN.
         """
         table = as_table(X)
-        if match is None:
-            match = self.match(column_names(table), table.shape[1])
+        match = match or self.match(column_names(table), table.shape[1])
         unseen: Counter[tuple[str, str]] = Counter()
         cells = self._parse(table, match.positions, np.dtype(dtype), unseen)
-        if isinstance(cells, list) or self.unit_length:
-            rows = self.join(cells, table.shape[0], dtype)
-        else:
-            rows = FeatureRows(cells)
+        is_joined = isinstance(cells, list) or self.unit_length
+        rows = self.join(cells, table.shape[0], dtype) if is_joined else FeatureRows(cells)
         return rows._replace(unseen=unseen)
 
     def encode(self, X: Any, match: Match | None = None) -> FeatureRows:
@@ -460,11 +417,22 @@ class Columns:
 
         Raises InputError for infinities.
         """
-        cells = rows.data if isinstance(rows.data, np.ndarray) else rows.data.data
-        if rows.missing is not None or (not self.unit_length and all_finite(cells)):
+        data = rows.data
+        values = data if isinstance(data, np.ndarray) else data.data
+        if rows.missing is not None or all_finite(values):
             return rows
-        filled = impute(rows.data.copy(), self.fills)
-        return filled._replace(unseen=rows.unseen)
+        if np.isinf(values).any():
+            raise InputError("X holds infinity, or a value too large for its type")
+        missing: Any = np.isnan(values)
+        fills = self.fills.astype(data.dtype)
+        if isinstance(data, np.ndarray):
+            filled = np.where(missing, fills, data)
+            return rows._replace(data=filled, missing=np.asfortranarray(missing))
+        where = np.repeat(np.arange(data.shape[0]), np.diff(data.indptr))[missing]
+        cells = missing[missing], (where, data.indices[missing])
+        data = data.copy()
+        data.data[missing] = fills[data.indices[missing]]
+        return rows._replace(data=data, missing=sparse.csc_array(cells, shape=data.shape))
 
     def scale_rows(self, data: Any) -> Any:
         """Return features as a fit sees them. Only stored entries of sparse ones are scaled."""
@@ -491,27 +459,26 @@ class Columns:
 
     def _join_columns(self, cells: Sequence[Any], n_rows: int, dtype: Any) -> FeatureRows:
         missing = np.zeros((n_rows, len(self)), dtype=bool, order="F")
-        data = np.empty((n_rows, 0 if self.is_sparse else self.n_features), dtype)
+        data: Any = np.empty((n_rows, 0 if self.is_sparse else self.n_features), dtype)
         blocks: list[Any] = []
         begins = np.searchsorted(self.owner, np.arange(len(self) + 1))
         for place, values in enumerate(cells):
             features = slice(begins[place], begins[place + 1])
-            fills = self.fills[features]
-            block: Any = values
-            if not sparse.issparse(values) and len(fills) == 1:
-                missing[:, place] = np.isnan(values)
-                known = np.where(missing[:, place], values.dtype.type(fills[0]), values)
-                block = known[:, None]
-            elif not sparse.issparse(values):
+            fills, block = self.fills[features], values
+            if not sparse.issparse(values) and len(fills) > 1:
                 missing[:, place] = values < 0
                 lines = np.vstack([np.eye(len(fills)), fills])
                 block = (sparse.csr_array(lines) if self.is_sparse else lines)[values]
+            elif not sparse.issparse(values):
+                missing[:, place] = np.isnan(values)
+                fill = values.dtype.type(fills[0])
+                block = np.where(missing[:, [place]], fill, values[:, None])
             if self.is_sparse:
                 blocks.append(sparse.csr_array(block, dtype=dtype))
             else:
                 data[:, features] = block if isinstance(block, np.ndarray) else block.toarray()
-        joined = sparse.hstack(blocks, "csr") if self.is_sparse else data
-        return FeatureRows(joined, missing if missing.any() else None)
+        data = sparse.hstack(blocks, "csr") if self.is_sparse else data
+        return FeatureRows(data, missing if missing.any() else None)
 
     def _parse(
         self,
@@ -523,12 +490,18 @@ class Columns:
         """Return the cells as a matrix of floats if all are plain numbers, else by column."""
         if sparse.issparse(table):
             return self._select_sparse(table, positions, dtype)
+        is_there = positions >= 0
         if not self.readings:
-            matrix = _select_matrix(table, positions, self._gap)
-            if matrix is not None:
+            has_all = np.array_equal(positions[is_there], np.arange(table.shape[1]))
+            matrix = as_matrix(table if has_all else table[:, positions[is_there].tolist()])
+            if is_plain(matrix):
                 data = mark_missing(_as_float(matrix, dtype), self.missing_values)
-                return np.ascontiguousarray(data)
-        columns = iterate_columns(table, positions[positions >= 0])
+                if is_there.all():
+                    return np.ascontiguousarray(data)
+                whole = np.full((table.shape[0], len(positions)), self._gap, data.dtype)
+                whole[:, is_there] = data
+                return whole
+        columns = iterate_columns(table, positions[is_there])
         cells = [
             self._read_cells(place, next(columns), unseen)
             if position >= 0
@@ -541,12 +514,8 @@ class Columns:
         check_structure(table)
         if any(reading.categories for reading in self.readings.values()):
             raise InputError("X is a sparse matrix, and the table had categories: give a frame")
-        matrix = table.tocsr()
-        check_structure(matrix)  # what other formats were made into
-        data = _as_float(matrix, dtype)
-        if not data.has_canonical_format:
-            data = data.copy() if data is table else data  # the user's stays as it is
-            data.sum_duplicates()
+        data = _as_float(as_canonical(table), dtype)
+        check_structure(data)  # what other formats were made into
         n_rows, width = data.shape
         if np.array_equal(positions, np.arange(width)):
             return data
@@ -559,25 +528,33 @@ class Columns:
         """Return the cells of a column, as in :data:`Parsed`."""
         reading = self.readings.get(place, Reading("number"))
         name = self[place].name
-        kind = find_dtype(cells)
-        if kind == "object" and any(isinstance(cell, str) for cell in list_cells(cells)):
-            kind = "text"
-        if reading.kind == "number" and kind not in ("text", "category"):
-            return mark_missing(as_numbers(cells, name), self.missing_values)
+        kind = find_kind(cells)
         if reading.kind in DATE_PARTS and kind == "date":
             return encode_times(reading, as_times(cells, name))
-        factor = drop_missing(as_factor(cells), self.missing_values)
-        encoded = encode_factor(reading, factor, name, unseen)
-        is_number = reading.kind == "number"
-        return mark_missing(encoded, self.missing_values) if is_number else encoded
+        if reading.kind == "number" and kind not in ("text", "category"):
+            return as_numbers(cells, name, self.missing_values)
+        codes, texts = as_factor(cells, self.missing_values)
+        of_texts = encode_texts(reading, texts)
+        if reading.kind == "text":
+            return of_texts[codes]
+        is_gap = of_texts < 0 if of_texts.dtype.kind == "i" else np.isnan(of_texts)
+        is_new = is_gap[:-1] & (reading.kind != "weekday")
+        if reading.kind == "number":
+            if texts and is_new.all():
+                problem = f"column {name!r} of X holds {texts[0]!r}"
+                raise InputError(f"{problem}, where a number is expected")
+            of_texts = mark_missing(of_texts, self.missing_values)
+        totals = np.bincount(codes + 1, minlength=len(texts) + 1)[1:].tolist()
+        for at in np.flatnonzero(is_new).tolist():
+            if totals[at] and texts[at] not in reading.rare:
+                unseen[name, texts[at]] = totals[at]
+        return of_texts[codes]
 
     def _fill_gap(self, place: int, n_rows: int) -> Any:
         """Return the cells of an absent column."""
-        reading = self.readings.get(place)
-        if reading is not None and reading.kind == "text":
-            return sparse.csr_array((n_rows, reading.n_features))
-        is_coded = reading is not None and reading.n_features > 1
-        return np.full(n_rows, -1 if is_coded else self._gap)
+        if place not in self.readings:
+            return np.full(n_rows, self._gap)
+        return encode_texts(self.readings[place], [])[np.full(n_rows, -1)]
 
     # Files
 
@@ -612,25 +589,6 @@ class Columns:
 ARRAYS = ("positions", "fills", "missing", "is_boolean", "shift", "scale")
 
 
-def _select_matrix(table: Any, positions: IndexArray, gap: float) -> NDArray[Any] | None:
-    """Return columns of a table as a matrix; None unless all are plain numbers."""
-    is_there = positions >= 0
-    if isinstance(table, nw.DataFrame):
-        chosen = [table.columns[position] for position in positions[is_there].tolist()]
-        if len({*chosen}) < len(chosen):
-            return None
-        places = positions[is_there].tolist()  # names may be numbers
-        table = table if chosen == table.columns else table[:, places]
-    elif is_plain(table) and not np.array_equal(positions, np.arange(table.shape[1])):
-        table = table[:, positions[is_there]]
-    matrix = as_matrix(table)
-    if not is_plain(matrix) or is_there.all():
-        return matrix if is_plain(matrix) else None
-    whole = np.full((matrix.shape[0], len(positions)), gap, np.result_type(matrix, "f4"))
-    whole[:, is_there] = matrix
-    return whole
-
-
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
     """Cast integers to float64, floats to the given dtype; text and the like are refused."""
     if data.dtype.kind == "f":
@@ -641,69 +599,34 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
     return data.astype(np.float64)
 
 
-def mark_missing(numbers: Any, missing_values: Sequence[str]) -> Any:
-    """Return numbers with NaN for those that count as missing."""
-    values = [one for one in map(_as_number, missing_values) if one is not None]
-    if not values or not (is_missing := np.isin(numbers, values)).any():
-        return numbers
-    return np.where(is_missing, np.asarray(np.nan, dtype=float_type(numbers)), numbers)
-
-
-def drop_missing(factor: Factor, missing_values: Sequence[str]) -> Factor:
-    """Return a factor with None for the values that count as missing."""
-    if not missing_values:
-        return factor
-    texts = {*missing_values}
-    values = [None if text_of(value) in texts else value for value in factor.values]
-    return factor._replace(values=values)
-
-
-def encode_factor(
-    reading: Reading, factor: Factor, name: str, unseen: Counter[tuple[str, str]] | None = None
-) -> Any:
-    """Return the cells of a factor as in :data:`Parsed`.
-
-    Values that the fit did not see are counted, and count as missing.
-    """
-    texts = ["" if is_missing(value) else text_of(value) for value in factor.values]
+def encode_texts(reading: Reading, texts: Sequence[str]) -> Any:
+    """Return the cells that texts stand for, as in :data:`Parsed`, and a missing one."""
     if reading.kind == "text":
-        return find_words(texts, reading.categories)[factor.codes]
-    of_values: Any
+        counter = CountVectorizer(vocabulary=reading.categories, binary=True, dtype=np.float64)
+        return sparse.csr_array(counter.transform([*texts, ""]))
     if reading.kind in DATE_PARTS:
-        order = DateFormat(*reading.format) if reading.format else DateFormat("year-month-day")
-        times = parse_dates(texts, order)
-        others = parse_dates(texts, DateFormat("year-month-day"))  # dates that became text
-        times = np.where(np.isnat(times), others, times)
-        of_values, is_known = encode_times(reading, times), ~np.isnat(times)
+        cells = encode_times(reading, parse_times(texts, reading.format))
     elif reading.kind == "number":
-        of_values = parse_numbers(texts, NumberFormat(*reading.format))
-        is_known = ~np.isnan(of_values)
-        present = [text for text in texts if text]
-        if present and not is_known.any() and unseen is not None:
-            problem = f"column {name!r} of X holds {present[0]!r}"
-            raise InputError(f"{problem}, where a number is expected")
+        cells = parse_numbers(texts, NumberFormat(*reading.format))
     else:
         code_of = {text: code for code, text in enumerate(reading.categories)}
         codes = np.array([code_of.get(text, -1) for text in texts], dtype=np.int64)
-        of_values, is_known = _as_cells(reading, codes), codes >= 0
-    if unseen is not None:
-        is_named = [bool(text) and text not in reading.rare for text in texts]
-        is_new = np.array(is_named, dtype=bool) & ~is_known
-        if is_new.any():
-            totals = np.bincount(factor.codes[factor.codes >= 0], minlength=len(texts))
-            new = np.flatnonzero(is_new & (totals > 0)).tolist()
-            unseen.update({(name, texts[at]): int(totals[at]) for at in new})
-    gap = -1 if of_values.dtype.kind == "i" else np.nan
-    return np.append(of_values, gap)[factor.codes]
+        cells = _as_cells(reading, codes)
+    return np.append(cells, -1 if cells.dtype.kind == "i" else np.nan)
+
+
+def parse_times(texts: Sequence[str], format: tuple[Any, ...]) -> NDArray[np.datetime64]:
+    """Return texts as times, NaT where one is none; dates of a type may have become text."""
+    times = parse_dates(texts, format[0] if format else "year-month-day")
+    others = parse_dates(texts, "year-month-day")
+    return np.where(np.isnat(times), others, times)
 
 
 def _as_cells(reading: Reading, codes: NDArray[np.int64]) -> NDArray[Any]:
     """Return the codes of categories, -1 if missing; of one feature as floats with NaN."""
     if reading.n_features > 1:
         return codes
-    if len(reading.categories) == 1 and reading.is_nominal:
-        return np.where(codes < 0, np.nan, 1.0)
-    return np.where(codes < 0, np.nan, codes.astype(np.float64))
+    return np.where(codes < 0, np.nan, codes + float(len(reading.categories) == 1))
 
 
 def encode_times(reading: Reading, times: NDArray[np.datetime64]) -> NDArray[Any]:
@@ -711,22 +634,8 @@ def encode_times(reading: Reading, times: NDArray[np.datetime64]) -> NDArray[Any
     parts = split_date(times, reading.kind)
     if reading.kind != "weekday":
         return parts
-    codes = np.full(8, -1)
-    codes[[WEEKDAYS.index(day) for day in reading.categories]] = range(len(reading.categories))
-    return _as_cells(reading, codes[np.where(np.isnan(parts), 7, parts).astype(np.intp)])
-
-
-def find_words(texts: Sequence[str], words: Sequence[str]) -> Any:
-    """Return CSR with 1 where a text has a word, and a last row of zeros."""
-    counter = CountVectorizer(vocabulary=[*words], binary=True, dtype=np.float64)
-    return sparse.csr_array(counter.transform([*texts, ""]))
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    is_day = parts[:, None] == [WEEKDAYS.index(day) for day in reading.categories]
+    return _as_cells(reading, np.where(is_day.any(axis=1), is_day.argmax(axis=1), -1))
 
 
 def find_empty_rows(missing: Any) -> NDArray[np.bool_] | None:
@@ -735,32 +644,3 @@ def find_empty_rows(missing: Any) -> NDArray[np.bool_] | None:
         return None
     is_empty: NDArray[np.bool_] = missing.all(axis=1)
     return is_empty if is_empty.any() else None
-
-
-def impute(data: Any, fills: Array) -> FeatureRows:
-    """Impute missing values of an array or a CSR matrix, in place; return where they were.
-
-    Raises InputError for infinities.
-    """
-    fills = fills.astype(data.dtype)
-    if sparse.issparse(data):
-        matrix: Any = data
-        _refuse_infinity(matrix.data)
-        is_missing = np.isnan(matrix.data)
-        if not is_missing.any():
-            return FeatureRows(matrix, None)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[is_missing]
-        cells = np.ones(len(rows), dtype=bool), (rows, matrix.indices[is_missing])
-        matrix.data[is_missing] = fills[matrix.indices[is_missing]]
-        return FeatureRows(matrix, sparse.csc_array(cells, shape=matrix.shape))
-    if all_finite(data):
-        return FeatureRows(data)
-    _refuse_infinity(data)
-    missing = np.asfortranarray(np.isnan(data))
-    np.copyto(data, fills, where=missing)
-    return FeatureRows(data, missing)
-
-
-def _refuse_infinity(values: Array) -> None:
-    if np.isinf(values).any():
-        raise InputError("X holds infinity, or a value too large for its type")

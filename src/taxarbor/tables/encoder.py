@@ -10,47 +10,30 @@ from typing import Any, Literal, Self, final
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
-from taxarbor._errors import (
-    InputError,
-    InputTypeError,
-    TableWarning,
-    counted,
-    warn_caller,
-)
-from taxarbor._frames import (
-    as_table,
-    column_names,
-    is_anndata,
-    is_plain,
-    wrap_frame,
-)
+from taxarbor._errors import InputError, InputTypeError, TableWarning, counted, warn_caller
+from taxarbor._frames import as_table, column_names, is_anndata, is_plain
+from taxarbor._parameters import check_choice
 from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.rows import all_finite, as_rows
 from taxarbor.sources import Sample
 from taxarbor.tables._column_checks import look_like_counts, looks_like_bits
-from taxarbor.tables._kinds import FROM_DTYPE, Origin, TableSettings, find_columns
+from taxarbor.tables._kinds import FROM_DTYPE, find_columns
 from taxarbor.tables.checks import (
-    SeenFeatures,
     check_array,
     check_columns,
-    check_dimensions,
     check_range,
     check_weights,
     count_repeats,
     input_errors,
+    list_seen,
 )
-from taxarbor.tables.columns import (
-    Columns,
-    FeatureRows,
-    find_empty_rows,
-)
+from taxarbor.tables.columns import Columns, FeatureRows, find_empty_rows
 from taxarbor.tables.notes import MAX_NOTES, Note
 
 MAX_LATENT = 100
@@ -77,9 +60,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categorical: "from_dtype", those of a frame that are text or of type
-        category, if text has few values (50 at most, each twice on average); or their names or
-        positions. None: no column is. Unless a column is named, rare values (of fewer than 5
-        rows, or one in a thousand) count as missing.
+        category, if text has few values (50 at most, each twice on average); or the names or
+        positions of others that are categorical, too. None: no text is. Unless a column is
+        named, rare values (of fewer than 5 rows, or one in a thousand) count as missing.
+    numeric_features : array-like, optional
+        Columns that are numbers, though they look like identifiers.
     date_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of dates to use: all that hold dates, named as above, or none.
     text_features : array-like of str or TextColumn, optional
@@ -123,6 +108,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         categorical_features: Any = FROM_DTYPE,
+        numeric_features: Any = None,
         date_features: Any = FROM_DTYPE,
         text_features: Any = None,
         missing_values: Any = (),
@@ -130,6 +116,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         metric: Literal["euclidean", "cosine"] = "euclidean",
     ) -> None:
         self.categorical_features = categorical_features
+        self.numeric_features = numeric_features
         self.date_features = date_features
         self.text_features = text_features
         self.missing_values = missing_values
@@ -158,28 +145,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             If a parameter or the table cannot be used; the message says which, and why.
         """
-        self._fit(self._check(X, reset=True), sample_weight)
+        table = self._check(X, reset=True)
+        n_rows = table.shape[0]
+        sample = Sample(table, np.arange(n_rows), sample_weight, n_rows)
+        self._fit(sample, column_names(table))
         return self
 
-    def _fit(
-        self,
-        table: Any,
-        sample_weight: Any,
-        origin: Origin | None = None,
-        names: Sequence[str] | None = None,
-    ) -> Any:
+    def _fit(self, sample: Sample, names: Sequence[str] | None) -> Any:
         """Learn what each column of a checked table becomes; return its cells as numbers."""
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                expected = ", ".join(map(repr, choices))
-                raise InputError(
-                    f"must be one of {expected}; got {getattr(self, name)!r}", name
-                )
-        weights = check_weights(sample_weight, table.shape[0])
+        check_choice("scale", self.scale, ("auto", "standard", None))
+        check_choice("metric", self.metric, ("euclidean", "cosine"))
+        weights = check_weights(sample.weights, len(sample.rows))
         counts = None if weights is None else count_repeats(weights)
-        names = column_names(table) if names is None else names
-        settings = TableSettings(**self.get_params())
-        self.columns_, cells = find_columns(table, names, settings, counts, origin)
+        self.columns_, cells = find_columns(sample, names, self, counts)
         return cells
 
     def transform(self, X: Any) -> Any:
@@ -210,28 +188,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Return a frame of narwhals, an array or CSR, by scikit-learn's conventions."""
-        X = X.X if is_anndata(X) else X
+        table: Any = as_table(X.X if is_anndata(X) else X)
         with input_errors():
-            if (frame := wrap_frame(X)) is not None:
-                check_columns(self, frame, reset=reset)
-                if not frame.shape[0]:
+            if isinstance(table, nw.DataFrame):
+                check_columns(self, table, reset=reset)
+                if not table.shape[0]:
                     raise ValueError("Found array with 0 sample(s), while 1 is required.")
-                return frame
-            is_listed = isinstance(X, list | tuple) or np.ma.isMaskedArray(X)
-            kept = as_table(X) if is_listed else X
-            check_dimensions(kept)
-            data = validation.validate_data(
-                self,
-                kept,
-                reset=reset,
-                dtype=None,
-                accept_sparse="csr",
-                ensure_all_finite=False,
-            )
-        return kept if np.ma.isMaskedArray(kept) else data
-
-
-CHOICES = {"scale": ("auto", "standard", None), "metric": ("euclidean", "cosine")}
+                return table
+            any_values = {"dtype": None, "accept_sparse": "csr", "ensure_all_finite": False}
+            data = validation.validate_data(self, table, reset=reset, **any_values)
+        return table if np.ma.isMaskedArray(table) else data
 
 
 @final
@@ -243,7 +209,8 @@ class Features:
     columns: Columns
     rows: FeatureRows
     """The same rows in the user's units, imputed."""
-    seen: SeenFeatures
+    seen: dict[str, Any]
+    """The attributes of the data that scikit-learn's conventions ask for."""
     owner: IndexArray | None = None
     """The column of each feature, where any column has several."""
     empty: NDArray[np.bool_] | None = None
@@ -255,68 +222,48 @@ class Features:
 def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -> Features:
     """Return the features that an estimator is fitted to, or raise InputError.
 
-    Arrays of numbers and sparse matrices are features already, with missing values imputed;
-    all other tables are encoded. The column with the vectors of rows is no feature. The
-    estimator stays as it is.
+    Arrays of numbers and sparse matrices are features already, with missing values imputed, and
+    so are rows that ``Columns`` have encoded; all other tables are encoded. The column with the
+    vectors of rows is no feature. The estimator stays as it is.
     """
     X, encoder, embedding = sample.table, estimator.encoder, sample.embedding_column
     is_auto = isinstance(encoder, str) and encoder == "auto"
     if not (encoder is None or is_auto or isinstance(encoder, TableEncoder | Columns)):
         problem = f'must be "auto", None or a TableEncoder; got {encoder!r}'
         raise InputTypeError(problem, "encoder")
-    if isinstance(encoder, Columns):  # whose rows these are, encoded already
-        data, seen = check_array(estimator, X, allow_nan=False)
-        columns = Columns.plain(data.shape[1], imputes=False)
-        vectors = (
-            sample.embedding if sample.embedding is not None else embed_texts(encoder, data)
-        )
-        found = _take_numbers(data, columns, seen)
-        return replace(found, owner=_find_owner(encoder), embedding=vectors)
     if encoder is None and embedding is not None:
         problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
         raise InputError(f"{problem}; pass the vectors as an array", "embedding")
-    is_listed = isinstance(X, list | tuple | np.ndarray) and not is_plain(X)
-    cells = np.asarray(X, dtype=object).ravel() if is_auto and is_listed else ()
+    is_mixed = is_auto and isinstance(X, np.ndarray) and not is_plain(X)
+    cells = np.asarray(X, dtype=object).ravel() if is_mixed else ()
     has_units = isinstance(X, nw.DataFrame) or any(isinstance(cell, str) for cell in cells)
     is_mixed = has_units or np.ma.isMaskedArray(X) or any(cell is None for cell in cells)
-    if encoder is None or (is_auto and not is_mixed):
+    if not isinstance(encoder, TableEncoder) and not (is_auto and is_mixed):
         data, seen = check_array(estimator, X, allow_nan=is_auto)
-        if all_finite(data.data if issparse(data) else data):  # type: ignore[attr-defined]
-            columns = Columns.plain(data.shape[1], names, imputes=is_auto)
-            columns = replace(columns, notes=_describe_matrix(X))
+        if all_finite(data if isinstance(data, np.ndarray) else data.data):
+            notes = _describe_matrix(X, sample.embedding)
             if is_auto:
-                _warn(columns)
-            found = _take_numbers(data, columns, seen, sample.weights)
-            return replace(found, embedding=sample.embedding)
+                _warn(notes)
+            counted_rows = slice(None) if sample.weights is None else sample.weights > 0.0
+            check_range(data[counted_rows])
+            rows = as_rows(data[counted_rows])
+            more = {"fills": rows.center, "is_boolean": rows.find_booleans(), "notes": notes}
+            columns = Columns.plain(data.shape[1], names, imputes=is_auto, **more)
+            meant = encoder if isinstance(encoder, Columns) else columns
+            owner, vectors = _find_owner(meant), _find_embedding(sample, meant, data)
+            return Features(data, columns, FeatureRows(data), seen, owner, None, vectors)
     if is_auto:
         encoder = TableEncoder(scale="auto" if has_units else None)
-    return _encode_table(clone(encoder), X, sample, names, is_auto)
-
-
-def _take_numbers(
-    data: Any, columns: Columns, seen: SeenFeatures, weights: Array | None = None
-) -> Features:
-    """Return numbers without missing values as features."""
-    check_range(data)
-    rows = as_rows(data)
-    if weights is not None:
-        rows = rows.take(np.flatnonzero(weights))
-    columns = replace(columns, fills=rows.center, is_boolean=rows.find_booleans())
-    return Features(data, columns, FeatureRows(data), seen)
+    return _encode_table(clone(encoder), sample, names, is_auto)
 
 
 def _encode_table(
-    encoder: TableEncoder,
-    X: Any,
-    sample: Sample,
-    names: Sequence[str] | None,
-    is_auto: bool,
+    encoder: TableEncoder, sample: Sample, names: Sequence[str] | None, is_auto: bool
 ) -> Features:
-    table = encoder._check(X, reset=True)
+    table = encoder._check(sample.table, reset=True)
     if (n_rows := table.shape[0]) < 2:
         raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
-    origin = Origin(sample.rows, sample.n_rows, sample.embedding_column)
-    cells = encoder._fit(table, sample.weights, origin, names)
+    cells = encoder._fit(replace(sample, table=table), names)
     columns = encoder.columns_.equalize()
     rows = columns.join(cells, n_rows, columns.dtype_of(table))
     data = columns.scale_rows(rows.data)
@@ -327,39 +274,37 @@ def _encode_table(
         note = Note(f"{counted(n_empty, 'row')} without any value {verb} excluded from the fit")
         columns = replace(columns, notes=(*columns.notes, note))
     check_range(data)
-    if isinstance(cells, np.ndarray):
-        columns = replace(columns, notes=(*_describe_matrix(cells), *columns.notes))
+    notes = _describe_matrix(cells, sample.embedding)
+    columns = replace(columns, notes=(*notes, *columns.notes))
     if is_auto:
-        _warn(columns)
-    vectors = sample.embedding
-    if vectors is None:
-        vectors = embed_texts(columns, data)
-    owner, seen = _find_owner(columns), SeenFeatures.of(encoder)
-    return Features(data, columns, rows, seen, owner, empty, vectors)
+        _warn(columns.notes)
+    owner, vectors = _find_owner(columns), _find_embedding(sample, columns, data)
+    return Features(data, columns, rows, list_seen(encoder), owner, empty, vectors)
 
 
-def _describe_matrix(X: Any) -> tuple[Note, ...]:
+def _describe_matrix(X: Any, embedding: Array | None) -> tuple[Note, ...]:
     """Return a note on numbers that are packed bits or raw counts."""
-    if isinstance(X, np.ndarray) and looks_like_bits(X):
-        problem = "bytes look like packed bits, and are taken as numbers"
-        return (Note(f"{problem}: pass np.unpackbits(X, axis=1)"),)
+    for name, matrix in (("X", X), ("embedding", embedding)):
+        if isinstance(matrix, np.ndarray) and looks_like_bits(matrix):
+            problem = f"bytes of {name} look like packed bits, and are taken as numbers"
+            return (Note(f"{problem}: pass np.unpackbits({name}, axis=1)"),)
     if is_plain(X) and look_like_counts(X):
         remedy = "divide each row by its sum, and take np.log1p of 10,000 times that"
         return (Note(f"numbers look like raw counts, as of genes in cells: {remedy}"),)
     return ()
 
 
-def _warn(columns: Columns) -> None:
+def _warn(notes: Sequence[Note]) -> None:
     """Warn of what was noticed in a table, a line each."""
-    if columns.notes:
-        warn_caller("\n".join(map(str, columns.notes[:MAX_NOTES])), TableWarning)
+    if notes:
+        warn_caller("\n".join(map(str, notes[:MAX_NOTES])), TableWarning)
 
 
-def embed_texts(columns: Columns, data: Any) -> Array | None:
-    """Return the latent dimensions (LSA) of all columns of texts; None if there are none."""
+def _find_embedding(sample: Sample, columns: Columns, data: Any) -> Array | None:
+    """Return the vectors of a sample, or else the latent dimensions (LSA) of its texts."""
     places = [place for place, one in columns.readings.items() if one.kind == "text"]
-    if not places:
-        return None
+    if sample.embedding is not None or not places:
+        return sample.embedding
     words = normalize(data[:, np.isin(columns.owner, places)].astype(np.float64))
     size = min(MAX_LATENT, *(length - 1 for length in words.shape))
     if size < 1:

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,7 @@ NOTES = {
     ),
     "odd value": ("odd values among numbers count as missing", *CATEGORICAL),
     "text": ("left out", "TableEncoder(text_features={})", "--text {}"),
-    "identifier": ("left out", "X.astype(dict.fromkeys({}, float))", "list it in --columns"),
+    "identifier": ("left out", "TableEncoder(numeric_features={})", "--numbers {}"),
     "names": ("left out", *CATEGORICAL),
     "left out": ("left out", "", ""),
     "code": ("taken as numbers, though they look like codes", *CATEGORICAL),
@@ -43,7 +43,9 @@ NOTES = {
         "columns that are equal but for their unit all count",
         *("X.drop(columns={})", "--exclude {}"),
     ),
+    "date": ("recognised", "TableEncoder(date_features=None)", "--exclude {}"),
     "read": ("recognised", *CATEGORICAL),
+    "rare": ("rare values count as missing", *CATEGORICAL),
 }
 """What is said of remarks, and the parameter and the option that change it; by importance."""
 
@@ -64,14 +66,8 @@ class Note(NamedTuple):
         return f"{self.text} [{self.option}]" if self.option else self.text
 
 
-class Remark(NamedTuple):
-    """What was seen in a column, and the value of the parameter that changes it."""
-
-    name: str
-    seen: str
-    value: str | float
-
-
+Remark: TypeAlias = tuple[str, str, str | float]
+"""A column, what was seen in it, and the value of the parameter that changes it."""
 Remarks = defaultdict[str, list[Remark]]
 
 
@@ -80,17 +76,21 @@ def write_notes(
 ) -> Iterator[Note]:
     """Yield the notes on a table, the most important first."""
     found = {**remarks, **_group_left_out(columns.dropped)}
-    for kind, (text, parameter, option) in NOTES.items():
-        if kind not in found:
-            continue
-        listing = some([f"{name} ({seen})" for name, seen, _ in found[kind]], MAX_NAMED)
-        values = [*dict.fromkeys(one.value for one in found[kind])]
-        cells = [f'"{value}"' if "," in str(value) else str(value) for value in values]
-        given = shlex.quote(",".join(cells))
-        yield Note(f"{text}: {listing}", parameter.format(values), option.format(given))
+    for kind in NOTES:
+        if kind in found:
+            shown = [f"{name} ({seen})" for name, seen, _ in found[kind] if name]
+            yield _write_note(kind, shown, [*dict.fromkeys(one[2] for one in found[kind])])
     yield from _describe_missing(columns)
     if reason_to_scale is not None:
         yield Note(reason_to_scale, "TableEncoder(scale=None)", "--scale none")
+
+
+def _write_note(kind: str, shown: Sequence[str], values: Sequence[str | float]) -> Note:
+    text, parameter, option = NOTES[kind]
+    cells = [f'"{value}"' if "," in str(value) else str(value) for value in values]
+    given = shlex.quote(",".join(cells))
+    listing = some(shown, MAX_NAMED)
+    return Note(f"{text}: {listing}", parameter.format(values), option.format(given))
 
 
 def _group_left_out(dropped: Sequence[tuple[str, str]]) -> dict[str, list[Remark]]:
@@ -106,27 +106,26 @@ def _group_left_out(dropped: Sequence[tuple[str, str]]) -> dict[str, list[Remark
         number = VALUES.match(reason)
         if number and int(number[1].replace(",", "")) <= MAX_CATEGORIES:
             kind = "names"
-        remark = Remark(some(names, MAX_NAMED), reason, names[0])
-        groups.setdefault(kind, []).append(remark)
+        shown = [(some(names, MAX_NAMED), reason, names[0])]
+        groups.setdefault(kind, []).extend(shown + [("", "", name) for name in names[1:]])
     return groups
 
 
 def _describe_missing(columns: "Columns") -> Iterator[Note]:
     missing = columns.missing
+    rare = {
+        columns[place].name: some([*map(repr, reading.rare)], 2)
+        for place, reading in columns.readings.items()
+        if reading.rare and reading.kind in ("category", "ordered")
+    }
     if missing.any():
         worst, share = int(missing.argmax()), 100.0 * float(missing.mean())
         yield Note(
-            f"missing values in {np.count_nonzero(missing)} of "
+            f"missing {'and rare ' if rare else ''}values in {np.count_nonzero(missing)} of "
             f"{counted(len(columns), 'column')} are "
             f"imputed by means and shares: {format_number(share, 2)} % of the cells, most in "
             f"{columns[worst].label}, {format_number(100.0 * float(missing[worst]), 2)} %"
         )
-    rare = [
-        f"{some([*map(repr, reading.rare)], 2)} of {columns[place].name}"
-        for place, reading in columns.readings.items()
-        if reading.rare and reading.kind in ("category", "ordered")
-    ]
     if rare:
-        names = [columns[at].name for at, one in columns.readings.items() if one.rare]
-        parameter, option = (text.format(names[:1]) for text in CATEGORICAL)
-        yield Note(f"rare values count as missing: {some(rare, MAX_NAMED)}", parameter, option)
+        shown = [f"{values} of {name}" for name, values in rare.items()]
+        yield _write_note("rare", shown, [*rare])

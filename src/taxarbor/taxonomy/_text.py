@@ -1,7 +1,7 @@
 """What is said of nodes, and trees as indented text."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -64,14 +64,9 @@ def count_rows(taxonomy: "Taxonomy", node: int) -> str:
     return counted(int(taxonomy.tree.sizes[node]), "row")
 
 
-class Line(NamedTuple):
-    """A node as text shows it; the last line may have none, and say what is hidden."""
-
-    depth: int
-    node: int | None
-    reasons: Sequence[Reason]
-    label: str
-    """``c2`` for a leaf, ``3 clusters`` where the nodes below are not shown, or empty."""
+Line: TypeAlias = tuple[int, int | None, Sequence[Reason], str]
+"""A node as text shows it: depth, id, reasons, and a label: ``c2`` for a leaf, ``3 clusters``
+where the nodes below are not shown, or "". The last may have no id, and say what is hidden."""
 
 
 def outline(
@@ -82,7 +77,8 @@ def outline(
     Of a tree of more than ``max_nodes``, the first splits are shown.
     """
     tree, names = taxonomy.tree, leaf_names(taxonomy, None)
-    n_leaves = count_leaves(taxonomy)
+    first, last = leaves_below(tree)
+    n_leaves = (last - first).tolist()
     n_nodes_after = np.cumsum(np.bincount(tree.birth))
     last_step = max(int(np.searchsorted(n_nodes_after, max_nodes, "right")) - 1, 1)
     n_lines, pending = 0, [(tree.root, taxonomy.reasons(tree.root))]
@@ -95,17 +91,11 @@ def outline(
         else:
             below = child_reasons(taxonomy, node, max(n_top, 0))
             pending += reversed([*zip(children, below, strict=True)])
-        yield Line(depth, node, reasons, label)
+        yield depth, node, reasons, label
         n_lines += 1
     if pending:  # of a split into more children than lines
         n_hidden = sum(n_leaves[node] for node, _ in pending)
-        yield Line(1, None, (), f"... and {counted(n_hidden, 'more cluster')}")
-
-
-def count_leaves(taxonomy: "Taxonomy") -> list[int]:
-    """Count the leaves within each node, itself included: their slices start in its own."""
-    first, last = leaves_below(taxonomy.tree)
-    return [int(count) for count in last - first]
+        yield 1, None, (), f"... and {counted(n_hidden, 'more cluster')}"
 
 
 def to_text(taxonomy: "Taxonomy", max_depth: int | None, n_top: int, max_nodes: int) -> str:

@@ -11,8 +11,8 @@ taxonomy gives the same bytes. The sizes that a file states are compared with it
 anything is allocated, and a damaged file raises FileFormatError.
 """
 
+import io
 import json
-import math
 import os
 import zipfile
 from dataclasses import asdict
@@ -37,19 +37,17 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "taxarbor", 1
 META = "meta.json"
-MAX_RATIO = 1032
-"""Bytes that a byte of a deflated stream may stand for, at most."""
-MAX_META = (1 << 22, 64)
-"""Bytes of ``meta.json``, and for each byte it takes in the file: once parsed it takes 20 times
-as much memory."""
+MAX_BYTES, MAX_META = (1 << 28, 64), (1 << 22, 64)
+"""Bytes of all members and of ``meta.json``, and more for each byte that they take in the file.
+A deflated byte may stand for a thousand, and text that is parsed takes 20 times as much."""
 LARGEST = 1e151
 """Largest mean: squares must fit. A fit makes none above 1e150."""
-_TREE = ("parents", "sizes", "score", "objective")
-_OPTIONAL_TREE = ("order", "noise", "totals")
+_TREE = ("parents", "sizes", "score", "objective", "noise")
+_OPTIONAL_TREE = ("order", "totals")
 _STATISTICS = ("counts", "sums", "n_missing")
 _SCORES = ("weights", "offsets", "targets")
 _BOUNDED = ("noise_centers", "columns_fills", "counts")
-_NOISE = ("centers", "units", "limit", "scale")
+_NOISE = ("centers", "units", "scale", "limit")
 _STABILITY = ("n_recovered", "n_separated", "left_out")
 
 
@@ -77,9 +75,10 @@ def pack(taxonomy: "Taxonomy") -> dict[str, Any]:
     """Return the taxonomy as plain arrays, none of them of objects; ``meta`` is JSON."""
     tree, stability, noise_model = taxonomy.tree, taxonomy.stability, taxonomy.noise_model
     statistics, (columns, of_columns) = taxonomy.statistics, taxonomy.columns.pack()
+    of_nodes = {name: getattr(statistics, name, None) for name in _STATISTICS}
     arrays: dict[str, ArrayLike | None] = {
         **{name: getattr(tree, name) for name in (*_TREE, *_OPTIONAL_TREE)},
-        **({} if statistics is None else statistics.leaves(tree)),
+        **{name: n if n is None else n[tree.leaves] for name, n in of_nodes.items()},
         **{f"columns_{name}": array for name, array in of_columns.items()},
         "row_weights": tree.weights,
         **{f"noise_{name}": getattr(noise_model, name, None) for name in _NOISE},
@@ -91,7 +90,8 @@ def pack(taxonomy: "Taxonomy") -> dict[str, Any]:
             arrays[name] = np.concatenate([getattr(rule, name) for rule in rules])
         arrays["rule_nodes"] = np.flatnonzero([rule is not None for rule in tree.rules])
         arrays["centers"] = np.stack([rule.center for rule in rules])
-    known = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+    given = {name: array for name, array in arrays.items() if array is not None}
+    known = {name: np.asarray(array, order="C") for name, array in given.items()}
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -116,7 +116,7 @@ def unpack(arrays: dict[str, Any]) -> dict[str, Any]:
     nodes = [*map(str, range(len(arrays["parents"])))]
     parts: dict[str, Any] = {name: meta[name] for name in ("temperature", "made_by")}
     fields: dict[str, Any] = {name: arrays[name] for name in _TREE}
-    fields |= {name: arrays[name] for name in _OPTIONAL_TREE if name in arrays}
+    fields |= {name: arrays.get(name) for name in _OPTIONAL_TREE}
     parts["tree"] = Tree(
         **fields,
         rules=_unstack(arrays),
@@ -131,9 +131,8 @@ def unpack(arrays: dict[str, Any]) -> dict[str, Any]:
         of_leaves = [arrays[name] for name in _STATISTICS if name in arrays]
         parts["statistics"] = sum_leaves(parts["tree"], *of_leaves)
     if "noise_centers" in arrays:
-        centers, units, limit = (arrays[f"noise_{name}"] for name in _NOISE[:-1])
-        scale = arrays.get("noise_scale")
-        parts["noise_model"] = NoiseModel(centers, units, float(limit), scale)
+        centers, units, scale, limit = (arrays[f"noise_{name}"] for name in _NOISE)
+        parts["noise_model"] = NoiseModel(centers, units, scale, float(limit))
     if meta["n_refits"] is not None:
         known: dict[str, Any] = {name: arrays[f"stability_{name}"] for name in _STABILITY}
         numbers, *shares = arrays["stability_curve"]
@@ -212,13 +211,15 @@ def _read_archive(file: IO[bytes]) -> dict[str, Any]:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if META not in entries:
             raise FileFormatError("this is not a taxarbor file")
-        if sum(entry.compress_size for entry in entries.values()) > n_bytes or any(
-            entry.file_size > MAX_RATIO * entry.compress_size for entry in entries.values()
-        ):
-            raise FileFormatError("the arrays take more bytes than the file has")
+        taken = sum(entry.compress_size for entry in entries.values())
+        given = sum(entry.file_size for entry in entries.values())
         meta = entries.pop(META)
-        if meta.file_size > MAX_META[0] + MAX_META[1] * meta.compress_size:
-            raise FileFormatError(f"{META} has {meta.file_size:,} bytes, which are too many")
+        for name, size, stored, (least, ratio) in (
+            ("the arrays", given, min(taken, n_bytes), MAX_BYTES),
+            (META, meta.file_size, meta.compress_size, MAX_META),
+        ):
+            if size > least + ratio * stored:
+                raise FileFormatError(f"{name} would take {size:,} bytes, which are too many")
         members: dict[str, Any] = {"meta": archive.read(meta).decode("ascii")}
         for name, entry in entries.items():
             members[name.removesuffix(".npy")] = _read_array(archive, entry)
@@ -227,12 +228,7 @@ def _read_archive(file: IO[bytes]) -> dict[str, Any]:
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
     """Return an array of the archive; no Python objects, and no more than its member holds."""
-    with archive.open(entry) as member:
-        npy.read_magic(member)
-        shape, _, dtype = npy.read_array_header_1_0(member)
-        if math.prod(shape) * dtype.itemsize + member.tell() != entry.file_size:
-            raise FileFormatError("an array is not of the size that it states")
-    with archive.open(entry) as member:
-        array: NDArray[Any] = npy.read_array(member, allow_pickle=False)
-        member.read()  # to the end, where the checksum is compared
-    return array
+    file = io.BytesIO(archive.read(entry))  # which compares its checksum
+    npy.read_magic(file)
+    shape, _, dtype = npy.read_array_header_1_0(file)
+    return np.frombuffer(file.getbuffer(), dtype, offset=file.tell()).reshape(shape).copy()

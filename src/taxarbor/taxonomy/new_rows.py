@@ -2,24 +2,23 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from taxarbor._errors import InputTypeError, TableWarning, counted, some, warn_caller
 from taxarbor._frames import Table
-from taxarbor._types import Array, IndexArray, TableLike
+from taxarbor._types import IndexArray, TableLike
 from taxarbor.rows import all_finite
 from taxarbor.sources import DaskSource, Source, has_layers, open_source
 from taxarbor.tables.columns import Columns, FeatureRows, Match, find_empty_rows
-from taxarbor.tree import Tree
 from taxarbor.tree.edit_tree import drop_rows
 from taxarbor.tree.route_rows import place_rows, refuse_values
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy.noise import NoiseModel, OutlierScorer
+    from taxarbor.taxonomy.noise import NoiseModel
     from taxarbor.taxonomy.taxonomy import Taxonomy
 
 MAX_NAMED = 5
@@ -45,10 +44,18 @@ def apply(
     taxonomy = add_columns(taxonomy, source)
     source, match = match_columns(taxonomy, source)
     counts = replace(taxonomy, tree=drop_rows(taxonomy.tree), stability=None)
-    call = _Block(work, counts, match, n_threads, isinstance(source, DaskSource))
+    is_lazy = isinstance(source, DaskSource)
+
+    def run(table: Table, _: slice) -> tuple[tuple[NDArray[Any]], Unseen]:
+        read = counts.columns.read(table, counts.dtype, match)
+        unseen = Counter(read.unseen)
+        if is_lazy:  # nobody adds them up
+            warn_of_unseen(unseen)
+        return (work(counts, read, n_threads=n_threads),), unseen
+
     if isinstance(source, DaskSource):
-        return source.apply(call, dtype, n_columns)
-    (result,), unseen = source.route(call, (dtype,))
+        return source.apply(run, dtype, n_columns)
+    (result,), unseen = source.route(run, (dtype,))
     warn_of_unseen(unseen)
     return result
 
@@ -77,26 +84,6 @@ def add_columns(taxonomy: "Taxonomy", source: Source) -> "Taxonomy":
     return replace(taxonomy, columns=columns)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """The work for a block of rows, and how to read it; it can be pickled."""
-
-    work: Work
-    taxonomy: "Taxonomy"
-    match: Match
-    n_threads: int
-    warns: bool
-    """Whether to warn of a block's unseen values at once, as nobody adds them up."""
-
-    def __call__(self, table: Table, rows: slice) -> tuple[tuple[NDArray[Any]], Unseen]:
-        read = self.taxonomy.columns.read(table, self.taxonomy.dtype, self.match)
-        unseen = Counter(read.unseen)
-        if self.warns:
-            warn_of_unseen(unseen)
-        return (self.work(self.taxonomy, read, n_threads=self.n_threads),), unseen
-
-
 def match_columns(
     taxonomy: "Taxonomy", source: Source, *, of_rules: bool = True
 ) -> tuple[Source, Match]:
@@ -107,9 +94,10 @@ def match_columns(
     are read whose values the fit may not have seen.
     """
     columns = taxonomy.columns
-    needed = np.ones(len(columns), dtype=bool)
-    if of_rules and taxonomy.noise_model is None:
-        needed = find_used_columns(taxonomy.tree, columns)
+    needed = np.full(len(columns), not of_rules or taxonomy.noise_model is not None)
+    for rule in taxonomy.tree.rules:
+        if rule is not None:
+            needed[columns.owner[rule.features]] = True
     match = columns.match(source.names, source.n_columns, needed)
     if match.absent:
         listing = some([repr(name) for name in match.absent], MAX_NAMED)
@@ -121,15 +109,6 @@ def match_columns(
     positions = match.positions[is_read & (match.positions >= 0)]
     source = source.keep({source.names[position] for position in positions.tolist()})
     return source, columns.match(source.names, source.n_columns, needed)
-
-
-def find_used_columns(tree: Tree, columns: Columns) -> NDArray[np.bool_]:
-    """Return which columns the rules of a tree read."""
-    is_used = np.zeros(len(columns), dtype=bool)
-    for rule in tree.rules:
-        if rule is not None:
-            is_used[columns.owner[rule.features]] = True
-    return is_used
 
 
 def warn_of_unseen(unseen: Unseen | None) -> None:
@@ -165,13 +144,10 @@ def impute(taxonomy: "Taxonomy", rows: FeatureRows) -> FeatureRows:
 
 def route(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> IndexArray:
     """Return the leaves of rows, -1 for noise; see :meth:`Taxonomy.predict`."""
-    labels = send(taxonomy, rows, n_threads=n_threads)
-    model = taxonomy.noise_model
-    return (
-        labels
-        if model is None
-        else mark_noise(model, taxonomy.columns, rows, labels, n_threads)
-    )
+    labels, model = send(taxonomy, rows, n_threads=n_threads), taxonomy.noise_model
+    if model is None:
+        return labels
+    return mark_noise(model, taxonomy.columns, rows, labels, n_threads)
 
 
 def send(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> IndexArray:
@@ -194,45 +170,9 @@ def mark_noise(
     if not len(labels):
         return labels
     data = rows.data
-    is_noise = model.find_noise(data, columns.fill, n_threads=n_threads)
+    is_noise = model.find_least_scores(data, columns.fill, n_threads) > model.limit
     empty = find_empty_rows(rows.missing)
     if empty is None and isinstance(data, np.ndarray):
         empty = np.zeros(len(labels), dtype=bool)
         empty[is_noise] = np.isnan(data[is_noise]).all(axis=1)
     return np.where(is_noise if empty is None else is_noise & ~empty, -1, labels)
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class RouteBlock:
-    """Sends the rows of a block to the leaves of a tree, and scores them.
-
-    Called with a table and the numbers of its rows, it returns labels, -1 for noise, and
-    outlier scores; and the rows of each leaf, noise first, by number and by weight.
-    """
-
-    taxonomy: "Taxonomy"
-    match: Match
-    scorer: "OutlierScorer"
-    weights: NDArray[np.int64] | None
-    n_threads: int
-
-    def __call__(
-        self, table: Table, rows: slice
-    ) -> tuple[tuple[IndexArray, Array], NDArray[np.int64]]:
-        """Read a block, and route it."""
-        taxonomy = self.taxonomy
-        return self.route(taxonomy.columns.read(table, taxonomy.dtype, self.match), rows)
-
-    def route(
-        self, read: FeatureRows, rows: slice
-    ) -> tuple[tuple[IndexArray, Array], NDArray[np.int64]]:
-        """Return the same for rows that were read."""
-        size, fill = self.taxonomy.tree.n_leaves + 1, self.taxonomy.columns.fill
-        labels = route(self.taxonomy, read, n_threads=self.n_threads)
-        scores = self.scorer.score_rows(read.data, fill, labels, n_threads=self.n_threads)
-        sizes = np.zeros((2, size), dtype=np.int64)
-        sizes[0] = np.bincount(labels + 1, minlength=size)
-        if self.weights is not None:
-            np.add.at(sizes[1], labels + 1, self.weights[rows])
-        return (labels, scores), sizes

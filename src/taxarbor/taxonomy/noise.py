@@ -37,32 +37,28 @@ class NoiseModel:
         The means of the clusters of the fit, also once a tree is pruned.
     units : float64 array of shape (n_centers,)
         How far their rows are from there on average.
+    scale : float64 array of shape (n_features,)
+        What differences are divided by before distances are taken.
     limit : float
         Rows with a higher score are noise.
-    scale : float64 array of shape (n_features,) or None
-        What differences are divided by before distances are taken, None for nothing.
     """
 
     centers: Array
     units: Array
+    scale: Array
     limit: float = np.inf
-    scale: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("centers", "units", "scale"):
-            if (given := getattr(self, name)) is not None:
-                set_frozen(self, **{name: np.array(given, dtype=np.float64)})
-        shape, scale = self.centers.shape, self.scale
-        is_whole = len(shape) == 2 and self.units.shape == shape[:1] and shape[0] > 0
-        if not is_whole or (scale is not None and scale.shape != shape[1:]):
-            raise ValueError("centers, units and scale of a NoiseModel do not fit together")
+            set_frozen(self, **{name: np.array(getattr(self, name), dtype=np.float64)})
+        shape, divisors = self.centers.shape, (self.units, self.scale)
+        is_right = len(shape) == 2 and shape[0] > 0
+        is_right = is_right and (self.units.shape, self.scale.shape) == (shape[:1], shape[1:])
+        if not (is_right and all(np.isfinite(one).all() for one in (self.centers, *divisors))):
+            raise ValueError("centers, units and scale must be finite, and fit together")
         least = np.finfo(np.float64).tiny  # the inverse of smaller numbers is infinite
-        for values in (self.units, self.limit, 1.0 if scale is None else scale):
-            if not np.all(np.asarray(values) >= least):
-                raise ValueError("units, limit and scale of a NoiseModel must be positive")
-        parts = (self.centers, self.units, 1.0 if scale is None else scale)
-        if not all(np.isfinite(part).all() for part in parts):
-            raise ValueError("centers, units and scale of a NoiseModel must be finite")
+        if not all(np.all(one >= least) for one in (*divisors, self.limit)):
+            raise ValueError("units, scale and limit of a NoiseModel must be positive")
 
     def score_rows(
         self, X: Matrix, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
@@ -74,27 +70,17 @@ class NoiseModel:
         scores = self._distances(X, fill, nearest, n_threads)
         scores /= np.append(self.units, 1.0)[nearest]
         (far,) = np.nonzero(scores > min(MAX_OWN_SCORE, self.limit))
-        scores[far] = np.minimum(scores[far], self._least_scores(X, fill, far, n_threads))
+        scores[far] = np.minimum(scores[far], self.find_least_scores(X[far], fill, n_threads))
         return scores
 
-    def find_noise(
-        self, X: Matrix, fill: Array | None, *, n_threads: int = 1
-    ) -> NDArray[np.bool_]:
-        """Return which rows are farther from every cluster than the limit."""
-        scores = self._least_scores(X, fill, np.arange(X.shape[0]), n_threads)
-        return np.asarray(scores > self.limit)
-
-    def _least_scores(
-        self, X: Matrix, fill: Array | None, some: IndexArray, n_threads: int
-    ) -> Array:
-        """Return the least score of some rows over all clusters."""
-        least = np.full(len(some), np.inf)
+    def find_least_scores(self, X: Matrix, fill: Array | None, n_threads: int = 1) -> Array:
+        """Return the least score of each row over all clusters."""
+        least = np.full(X.shape[0], np.inf)
         step = max(CELLS_PER_BLOCK // max(X.shape[1], 1), 256)
-        for first in range(0, len(some), step):
-            own = some[first : first + step]
-            rows, scores = X[own], least[first : first + step]
+        for first in range(0, X.shape[0], step):
+            rows, scores = X[first : first + step], least[first : first + step]
             for center, unit in enumerate(self.units):
-                label = np.full(len(own), center, dtype=np.int32)
+                label = np.full(len(scores), center, dtype=np.int32)
                 distances = self._distances(rows, fill, label, n_threads)
                 np.minimum(scores, distances / unit, out=scores)
         return least
@@ -102,11 +88,10 @@ class NoiseModel:
     def _distances(
         self, X: Matrix, fill: Array | None, labels: NDArray[np.int32], n_threads: int
     ) -> Array:
-        width = X.shape[1]
-        factors = np.ones(width) if self.scale is None else 1.0 / self.scale
-        rows = as_rows(X, center=np.zeros(width), n_threads=n_threads)
-        filling = np.zeros(width) if fill is None else fill
-        return rows.distances(labels, self.centers, factors, filling)
+        origin = np.zeros(X.shape[1])
+        rows = as_rows(X, center=origin, n_threads=n_threads)
+        filling = origin if fill is None else fill
+        return rows.distances(labels, self.centers, 1.0 / self.scale, filling)
 
 
 @final
@@ -130,9 +115,9 @@ def fit_noise_model(
     labels: IndexArray,
     n_leaves: int,
     *,
+    scale: Array,
     counts: IndexArray | None = None,
     counts_for_noise: IndexArray | None = None,
-    scale: Array | None = None,
     noise: float = 0.0,
 ) -> OutlierScorer:
     """Return how far the rows of a sample usually are from the means of their leaves.
@@ -150,7 +135,7 @@ def fit_noise_model(
     center_of = np.full(n_leaves, -1, dtype=np.int32)
     center_of[groups] = np.arange(len(groups))
     centers = (sum_by_label(X, labels, n_leaves, counts) / sizes[:, None])[groups]
-    model = NoiseModel(centers, np.ones(len(groups)), scale=scale)
+    model = NoiseModel(centers, np.ones(len(groups)), scale)
     nearest = center_of[labels]
     away = model._distances(X, None, nearest, 1)
     own = nearest >= 0
@@ -160,7 +145,7 @@ def fit_noise_model(
         units = (sums + PRIOR_ROWS * usual) / (sizes[groups] + PRIOR_ROWS)
         model = replace(model, units=units)
     if noise:
-        scores = model._least_scores(X, None, np.arange(len(labels)), 1)
+        scores = model.find_least_scores(X, None)
         rows = np.ones(len(labels)) if counts_for_noise is None else counts_for_noise
         model = replace(model, limit=_limit(scores, rows.astype(np.float64), noise))
     return OutlierScorer(model, center_of)

@@ -75,11 +75,6 @@ class NodeStatistics:
         n_missing = None if self.n_missing is None else self.n_missing[nodes]
         return NodeStatistics(self.counts[nodes], self.sums[nodes], n_missing)
 
-    def leaves(self, tree: Tree) -> dict[str, Array]:
-        """Return the parts of the leaves, from which :func:`sum_leaves` makes the rest."""
-        parts = {name: getattr(self, name) for name in ("counts", "sums", "n_missing")}
-        return {name: part[tree.leaves] for name, part in parts.items() if part is not None}
-
 
 def sum_leaves(
     tree: Tree, counts: Array, sums: Array, n_missing: Array | None = None
