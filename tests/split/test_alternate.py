@@ -88,7 +88,7 @@ def test_given_labels_have_one_optimum(kind):
                     loss = HingeLoss(rows, 2)
                     point = first_point(loss, penalty, labels.astype(np.int32))
                     limits = {"tol": tol, "max_iter": 5000}
-                    general = minimise(loss, penalty, point, **limits).point
+                    general = minimise(loss, penalty, point, **limits)[0]
                     value = general.value + penalty.value(general.W)
                     np.testing.assert_allclose(reached, value, rtol=1e-6)
 

@@ -393,8 +393,8 @@ def _describe(
         )
         marked = labels
         if np.isfinite(scorer.model.limit):
-            marked = mark_noise(scorer.model, columns, rows, labels)
             taxonomy = replace(taxonomy, noise_model=scorer.model)
+            marked = mark_noise(taxonomy, rows, labels)
         sizes = np.bincount(marked[marked >= 0], minlength=taxonomy.tree.n_leaves)
         if sizes.all():
             statistics = describe_rows(taxonomy.tree, columns, rows, marked, weights)

@@ -4,21 +4,13 @@ They know nothing of clusters. README.md and ASSIGNMENT.md derive them.
 """
 
 from taxarbor.optim._assign import assign_balanced, assign_two, size_bounds
-from taxarbor.optim._minimise import (
-    MAX_JOINT,
-    HingeLoss,
-    Labels,
-    Solution,
-    first_point,
-    minimise,
-)
+from taxarbor.optim._minimise import MAX_JOINT, HingeLoss, Labels, first_point, minimise
 from taxarbor.optim.penalty import SparseGroupPenalty
 
 __all__ = [
     "MAX_JOINT",
     "HingeLoss",
     "Labels",
-    "Solution",
     "SparseGroupPenalty",
     "assign_balanced",
     "assign_two",

@@ -98,16 +98,6 @@ MAX_INNER = 50
 """Spectral proximal gradient steps on one model."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """Where a minimiser stopped, and why."""
-
-    point: Point
-    status: Status
-    n_iter: int
-
-
 def minimise(
     loss: HingeLoss,
     penalty: SparseGroupPenalty,
@@ -116,17 +106,18 @@ def minimise(
     tol: float,
     max_iter: int,
     max_joint: int = MAX_JOINT,
-) -> Solution:
+) -> tuple[Point, Status]:
     """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``.
 
-    At most ``max_joint`` features, or twice as many as are in use, move together.
+    Also return why they ended. At most ``max_joint`` features, or twice as many as are in use,
+    move together.
     """
-    gradient, metric, n_iter = loss.gradient(point), None, 0
-    while n_iter < max_iter:
+    gradient, metric = loss.gradient(point), None
+    for _ in range(max_iter):
         if metric is None:
             violations = penalty.violations(point.W, gradient)
             if float(violations.max(initial=0.0)) <= tol:
-                return Solution(point, Status.CONVERGED, n_iter)
+                return point, Status.CONVERGED
             features = _working_set(point.W, violations, max_joint)
             inside = penalty.restrict(features)
             metric = Metric(_scale(loss, point, gradient))
@@ -135,22 +126,21 @@ def minimise(
         W, slope = point.W[:, features], gradient[:, features]
         worst = inside.optimality(W, slope)
         if worst <= close:
-            metric, n_iter = None, n_iter + 1  # now the others
+            metric = None  # now the others
             continue
         candidate = point.W.copy()
         candidate[:, features] = minimise_model(metric, inside, W, slope, 0.1 * worst)
         reached = search_line(loss, penalty, point, gradient, candidate)
-        n_iter += 1
         if reached is None or np.array_equal(reached.W, point.W):  # rounded away
             if metric.is_fresh and metric.scale >= loss.curvature:
-                return Solution(point, Status.STALLED, n_iter)
+                return point, Status.STALLED
             metric = Metric(loss.curvature)  # too bold: begin again with short steps
             continue
         before, point = gradient, reached
         gradient = loss.gradient(point)
         change = gradient[:, features] - before[:, features]
         metric = metric.after(point.W[:, features] - W, change)
-    return Solution(point, Status.ITERATION_LIMIT, max_iter)
+    return point, Status.ITERATION_LIMIT
 
 
 def search_line(

@@ -272,16 +272,15 @@ class NodeProblem:
         trace = [point.value + penalty.value(point.W)]
         status = Status.ITERATION_LIMIT
         while status is Status.ITERATION_LIMIT and len(trace) <= self.max_rounds:
-            solution = minimise(loss, penalty, point, tol=self.violation, max_iter=MAX_STEPS)
-            point = solution.point
+            point, end = minimise(loss, penalty, point, tol=self.violation, max_iter=MAX_STEPS)
             labels = self.assign(point.scores, point.labels)
             moved = not np.array_equal(labels, point.labels)
             if moved:
                 point = loss.at(point.W, labels, point.scores)
             trace.append(point.value + penalty.value(point.W))
             slow = trace[-2] - trace[-1] <= self.tol * trace[-1]
-            if not moved and solution.status is not Status.ITERATION_LIMIT:
-                status = solution.status
+            if not moved and end is not Status.ITERATION_LIMIT:
+                status = end
             elif slow and len(trace) > least_rounds:
                 status = Status.SETTLED
         return Alternation(point.W, point.labels, point.scores, status, trace, loss.n_passes)

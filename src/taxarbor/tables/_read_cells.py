@@ -35,6 +35,8 @@ ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
 HEADER_ROWS = 20
 """Rows among which the header is sought."""
 SAMPLE_CHARACTERS = 1 << 20
+CELLS_AT_ONCE, MIN_ROWS_AT_ONCE = 1 << 23, 1 << 14
+"""Cells that are parsed together, and rows: smaller parts would leave holes in memory."""
 QUOTED = re.compile(r'"(?:[^"]|"")*"?')
 YEAR = re.compile(r"(19|20)\d\d")
 NO_HEADER = (
@@ -176,7 +178,7 @@ def _parse(
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-        return pd.read_csv(
+        reader = pd.read_csv(
             text,
             sep=separator,
             header=None,
@@ -184,8 +186,15 @@ def _parse(
             skiprows=header.n_skipped,
             index_col=False,
             keep_default_na=False,
+            low_memory=False,
+            iterator=True,
             **options,
         )
+        n_rows, parts = max(CELLS_AT_ONCE // len(header.names), MIN_ROWS_AT_ONCE), []
+        with reader, suppress(StopIteration):
+            while True:
+                parts.append(reader.get_chunk(n_rows))
+        return pd.concat(parts, ignore_index=True)
 
 
 def _describe_short_lines(

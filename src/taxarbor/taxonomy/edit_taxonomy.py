@@ -90,16 +90,10 @@ def restore_units(tree: Tree, columns: Columns) -> Tree:
     """Return a tree of scaled features as one of the features in the user's units."""
     if not columns.is_scaled:
         return tree
-    rules = tuple(rule and _restore_rule(rule, columns) for rule in tree.rules)
+    dtype = np.float64 if columns.is_sparse else None  # these units may need more digits
+    units = columns.shift, columns.scale
+    rules = tuple(rule and unscale_rule(rule, *units, dtype) for rule in tree.rules)
     return replace(tree, rules=rules)
-
-
-def _restore_rule(rule: LinearRule, columns: Columns) -> LinearRule:
-    if columns.is_sparse:  # the user's units may need more digits
-        parts = rule.weights, rule.center, rule.offsets
-        weights, center, offsets = (part.astype(np.float64) for part in parts)
-        rule = LinearRule(weights, center, offsets, rule.targets)
-    return unscale_rule(rule, columns.shift, columns.scale)
 
 
 def round_thresholds(

@@ -18,7 +18,6 @@ from taxarbor.tree.edit_tree import drop_rows
 from taxarbor.tree.route_rows import place_rows, refuse_values
 
 if TYPE_CHECKING:
-    from taxarbor.taxonomy.noise import NoiseModel
     from taxarbor.taxonomy.taxonomy import Taxonomy
 
 MAX_NAMED = 5
@@ -44,12 +43,11 @@ def apply(
     taxonomy = add_columns(taxonomy, source)
     source, match = match_columns(taxonomy, source)
     counts = replace(taxonomy, tree=drop_rows(taxonomy.tree), stability=None)
-    is_lazy = isinstance(source, DaskSource)
 
     def run(table: Table, _: slice) -> tuple[tuple[NDArray[Any]], Unseen]:
         read = counts.columns.read(table, counts.dtype, match)
         unseen = Counter(read.unseen)
-        if is_lazy:  # nobody adds them up
+        if isinstance(source, DaskSource):  # nobody adds them up
             warn_of_unseen(unseen)
         return (work(counts, read, n_threads=n_threads),), unseen
 
@@ -144,10 +142,7 @@ def impute(taxonomy: "Taxonomy", rows: FeatureRows) -> FeatureRows:
 
 def route(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> IndexArray:
     """Return the leaves of rows, -1 for noise; see :meth:`Taxonomy.predict`."""
-    labels, model = send(taxonomy, rows, n_threads=n_threads), taxonomy.noise_model
-    if model is None:
-        return labels
-    return mark_noise(model, taxonomy.columns, rows, labels, n_threads)
+    return mark_noise(taxonomy, rows, send(taxonomy, rows, n_threads=n_threads), n_threads)
 
 
 def send(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> IndexArray:
@@ -160,17 +155,13 @@ def send(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> Inde
 
 
 def mark_noise(
-    model: "NoiseModel",
-    columns: Columns,
-    rows: FeatureRows,
-    labels: IndexArray,
-    n_threads: int = 1,
+    taxonomy: "Taxonomy", rows: FeatureRows, labels: IndexArray, n_threads: int = 1
 ) -> IndexArray:
     """Return the leaves of rows with -1 for noise; rows without any value are none."""
-    if not len(labels):
+    data, model = rows.data, taxonomy.noise_model
+    if model is None or not len(labels):
         return labels
-    data = rows.data
-    is_noise = model.find_least_scores(data, columns.fill, n_threads) > model.limit
+    is_noise = model.find_least_scores(data, taxonomy.columns.fill, n_threads) > model.limit
     empty = find_empty_rows(rows.missing)
     if empty is None and isinstance(data, np.ndarray):
         empty = np.zeros(len(labels), dtype=bool)

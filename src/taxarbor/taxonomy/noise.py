@@ -60,19 +60,6 @@ class NoiseModel:
         if not all(np.all(one >= least) for one in (*divisors, self.limit)):
             raise ValueError("units, scale and limit of a NoiseModel must be positive")
 
-    def score_rows(
-        self, X: Matrix, fill: Array | None, nearest: NDArray[np.int32], *, n_threads: int = 1
-    ) -> Array:
-        """Return the score of each row, by its own cluster up to ``MAX_OWN_SCORE``.
-
-        ``nearest`` is the cluster of each row, by its position in ``centers``, -1 for none.
-        """
-        scores = self._distances(X, fill, nearest, n_threads)
-        scores /= np.append(self.units, 1.0)[nearest]
-        (far,) = np.nonzero(scores > min(MAX_OWN_SCORE, self.limit))
-        scores[far] = np.minimum(scores[far], self.find_least_scores(X[far], fill, n_threads))
-        return scores
-
     def find_least_scores(self, X: Matrix, fill: Array | None, n_threads: int = 1) -> Array:
         """Return the least score of each row over all clusters."""
         least = np.full(X.shape[0], np.inf)
@@ -81,13 +68,14 @@ class NoiseModel:
             rows, scores = X[first : first + step], least[first : first + step]
             for center, unit in enumerate(self.units):
                 label = np.full(len(scores), center, dtype=np.int32)
-                distances = self._distances(rows, fill, label, n_threads)
+                distances = self.distances(rows, fill, label, n_threads)
                 np.minimum(scores, distances / unit, out=scores)
         return least
 
-    def _distances(
+    def distances(
         self, X: Matrix, fill: Array | None, labels: NDArray[np.int32], n_threads: int
     ) -> Array:
+        """Return how far rows are from the centers of these numbers, infinity for -1."""
         origin = np.zeros(X.shape[1])
         rows = as_rows(X, center=origin, n_threads=n_threads)
         filling = origin if fill is None else fill
@@ -105,9 +93,14 @@ class OutlierScorer:
     def score_rows(
         self, X: Matrix, fill: Array | None, labels: IndexArray, *, n_threads: int = 1
     ) -> Array:
-        """Return the outlier scores of rows, given the positions of their leaves."""
+        """Return the scores of rows, by their own leaves up to ``MAX_OWN_SCORE``."""
         nearest = np.append(self.center_of, np.int32(-1))[labels]  # noise, -1, has none
-        return self.model.score_rows(X, fill, nearest, n_threads=n_threads)
+        scores = self.model.distances(X, fill, nearest, n_threads)
+        scores /= np.append(self.model.units, 1.0)[nearest]
+        (far,) = np.nonzero(scores > min(MAX_OWN_SCORE, self.model.limit))
+        least = self.model.find_least_scores(X[far], fill, n_threads)
+        scores[far] = np.minimum(scores[far], least)
+        return scores
 
 
 def fit_noise_model(
@@ -137,7 +130,7 @@ def fit_noise_model(
     centers = (sum_by_label(X, labels, n_leaves, counts) / sizes[:, None])[groups]
     model = NoiseModel(centers, np.ones(len(groups)), scale)
     nearest = center_of[labels]
-    away = model._distances(X, None, nearest, 1)
+    away = model.distances(X, None, nearest, 1)
     own = nearest >= 0
     sums = np.bincount(nearest[own], away[own] * counts[own], minlength=len(groups))
     usual = float(sums.sum() / sizes[groups].sum())

@@ -119,21 +119,20 @@ class TreeBuilder:
 
     def path(self, node: int) -> tuple[int, ...]:
         """Return which child to take at each node above, from the root down."""
-        node, path = node_id(node, self.n_nodes), []
-        while node > 0:
-            parent = self._nodes[node].parent
-            path.append(node - self._splits[parent].start)
-            node = parent
-        return tuple(reversed(path))
+        return tuple(below - self._splits[at].start for at, below in self._steps(node))
 
     def rules_above(self, node: int) -> tuple[LinearRule, ...]:
         """Return the rules of the nodes above that have one, from the root down."""
-        rules, parent = [], self._node(node).parent
-        while parent >= 0:
-            if (rule := self._nodes[parent].rule) is not None:
-                rules.append(rule)
-            parent = self._nodes[parent].parent
-        return tuple(reversed(rules))
+        rules = (self._nodes[at].rule for at, _ in self._steps(node))
+        return tuple(rule for rule in rules if rule is not None)
+
+    def _steps(self, node: int) -> list[tuple[int, int]]:
+        """Return each node above, from the root down, and its child on the way to the node."""
+        steps = []
+        while (parent := self._node(node).parent) >= 0:
+            steps.append((parent, node))
+            node = parent
+        return steps[::-1]
 
     def add_split(
         self, node: int, labels: ArrayLike, rule: LinearRule | None = None

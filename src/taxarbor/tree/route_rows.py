@@ -42,24 +42,21 @@ class RoutingTable:
         rules = [(node, rule) for node, rule in enumerate(tree.rules) if rule is not None]
         target_of = {node: turn for turn, (node, _) in enumerate(rules)}
         target_of |= {leaf: ~position for position, leaf in enumerate(tree.leaves.tolist())}
-        used = [rule.features for _, rule in rules]
-        centers = [rule.center[own] for (_, rule), own in zip(rules, used, strict=True)]
-        weights = [
-            rule.weights[:, own].T.ravel() for (_, rule), own in zip(rules, used, strict=True)
-        ]
-        targets = [
-            target_of[frontier[target]]
-            for node, rule in rules
-            for frontier in [tree.frontier(node)]
-            for target in rule.targets.tolist()
-        ]
+        used, centers, weights, offsets, targets = [], [], [], [], list[int]()
+        for node, rule in rules:
+            used.append(own := rule.features)
+            centers.append(rule.center[own])
+            weights.append(rule.weights[:, own].T.ravel())
+            offsets.append(rule.offsets)
+            frontier = tree.frontier(node)
+            targets += [target_of[frontier[target]] for target in rule.targets.tolist()]
         return cls(
             np.cumsum([0, *map(len, used)], dtype=np.int64),
             _concatenate(used, np.int32),
             _concatenate(centers, np.float64),
             _concatenate(weights, np.float64),
-            np.cumsum([0, *(rule.n_scores for _, rule in rules)], dtype=np.int64),
-            _concatenate([rule.offsets for _, rule in rules], np.float64),
+            np.cumsum([0, *map(len, offsets)], dtype=np.int64),
+            _concatenate(offsets, np.float64),
             np.array(targets, dtype=np.int32),
             tree.n_leaves,
         )

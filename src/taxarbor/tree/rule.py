@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from taxarbor._errors import InputError
 from taxarbor._types import Array, IndexArray, set_frozen
@@ -193,10 +193,13 @@ def _toward_first(rule: LinearRule, feature: int, value: float) -> np.floating:
     return rounded
 
 
-def unscale_rule(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
-    """Return the rule that takes ``x`` for ``(x - shift) / factor``."""
+def unscale_rule(
+    rule: LinearRule, shift: Array, factor: Array, dtype: DTypeLike | None = None
+) -> LinearRule:
+    """Return the rule that takes ``x`` for ``(x - shift) / factor``, in a dtype or its own."""
+    dtype = rule.dtype if dtype is None else dtype
     exact = rule.center * factor + shift
-    weights, center = (rule.weights / factor).astype(rule.dtype), exact.astype(rule.dtype)
+    weights, center = (rule.weights / factor).astype(dtype), exact.astype(dtype)
     feature = dividing_feature(rule)
     if feature is not None and not rule.offsets.any():  # a threshold stays one
         threshold = _boundary(rule, feature) * factor[feature] + shift[feature]
@@ -204,7 +207,7 @@ def unscale_rule(rule: LinearRule, shift: Array, factor: Array) -> LinearRule:
     # Far from zero, float32 rounds a centre by a good part of the column's deviation. What
     # this adds to the scores is known, and taken back.
     added = weights.astype(np.float64) @ (center - exact)
-    offsets = (rule.offsets + added).astype(rule.dtype)
+    offsets = (rule.offsets + added).astype(dtype)
     return replace(rule, weights=weights, center=center, offsets=offsets)
 
 
