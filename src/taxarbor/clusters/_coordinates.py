@@ -20,8 +20,7 @@ MAX_COORDINATES, CLUSTERS_PER_COORDINATE = 255, 3
 """Of many clusters more directions are kept, as their means differ in as many: one for every
 three. With twice as many, growth on 200 planted clusters takes three times as long."""
 
-DIRECTION_ROWS = 5000
-"""Rows from which the directions are found."""
+DIRECTION_ROWS = 5000  # rows from which the directions are found
 
 MAX_GRAM = 512
 """Features up to which their covariance is diagonalised; beyond, its span is iterated."""

@@ -35,11 +35,8 @@ from taxarbor.split import Refusal, Split
 from taxarbor.split.splitter import refuse_size
 from taxarbor.tree import TreeBuilder
 
-RIDGE = 3e-3
-"""Weight of the squared weights, as a share of the rows' variance."""
-
-PLANE_ROWS = 1000
-"""Rows on which the plane is found."""
+RIDGE = 3e-3  # weight of the squared weights, as a share of the rows' variance
+PLANE_ROWS = 1000  # rows on which the plane is found
 
 STARTS = ("principal", "ward", "far_rows", "ward", "ward", "ward")
 """Taken in turn, again and again, until there are as many as requested. Ward's clusters of
@@ -119,7 +116,7 @@ def grow_leaves(
 
 def _divide(rows: Array, splitter: GapSplitter, seed: int) -> Split | Refusal:
     """Return the division of a node's rows in two, or why there is none."""
-    size, least = len(rows), max(splitter.min_size, 1)
+    size, least = len(rows), splitter.min_size
     plane = _find_plane(rows, splitter, seed)
     if isinstance(plane, Refusal):
         return plane
@@ -162,7 +159,7 @@ def _find_threshold(scores: Array, splitter: GapSplitter) -> np.float32:
     score = np.partition(scores, n - target)[n - target]
     above = int(np.count_nonzero(scores > score))
     upto = int(np.count_nonzero(scores >= score))
-    least = max(splitter.min_size, 1)
+    least = splitter.min_size
     fits, other_fits = (least <= size <= n - least for size in (above, upto))
     is_above = fits if fits != other_fits else target - above < upto - target
     return np.float32(np.nextafter(score, np.float32(np.inf)) if is_above else score)

@@ -9,11 +9,10 @@ duplicates are treated alike.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from taxarbor._fit_context import node_seed
-from taxarbor._types import Array, IndexArray, Matrix
+from taxarbor._types import Array, IndexArray, Mask, Matrix
 from taxarbor.clusters._coordinates import draw_positions
 from taxarbor.rows import as_rows
 
@@ -34,19 +33,14 @@ MAX_RADIUS usual distances. With 5 small groups lose rows if they are looser tha
 MIN_NEIGHBORS, ROWS_PER_NEIGHBOR = 5, 10_000
 """With this many neighbours a row is not alone; of many rows, one per ROWS_PER_NEIGHBOR."""
 
-REFERENCE_ROWS = 1000
-"""Far rows that all far rows are compared with; of more, a sample."""
-
-ROUNDING = 1e-6
-"""Share of a row's distance below which others count as equal to it."""
+REFERENCE_ROWS = 1000  # far rows that all far rows are compared with; of more, a sample
+ROUNDING = 1e-6  # share of a row's distance below which others count as equal to it
 
 ROWS_AT_ONCE, CELLS_AT_ONCE = 4000, 1 << 22
 """Rows that are compared with the reference at a time, and cells of those they are."""
 
 
-def find_outliers(
-    X: Matrix, seed: int, copies_per_row: float = 1.0
-) -> NDArray[np.bool_] | None:
+def find_outliers(X: Matrix, seed: int, copies_per_row: float = 1.0) -> Mask | None:
     """Return which rows are far and alone, one in ten at most; None if none is.
 
     ``copies_per_row`` is the average number of copies of a row: they are not its neighbours.
@@ -64,9 +58,8 @@ def find_outliers(
     # A neighbour of a far row is not much closer to the middle.
     (pool,) = np.nonzero(distances > (1.0 - RADIUS_SHARE) * MIN_FAR * usual)
     reference = pool[draw_positions(len(pool), REFERENCE_ROWS, node_seed(seed, (1,)))]
-    n_needed = (
-        max(MIN_NEIGHBORS * copies_per_row, n // ROWS_PER_NEIGHBOR) * len(reference) / len(pool)
-    )
+    n_needed = max(MIN_NEIGHBORS * copies_per_row, n // ROWS_PER_NEIGHBOR)
+    n_needed = max(round(n_needed * len(reference) / len(pool)), 1)
     is_outlier = np.zeros(n, dtype=bool)
     for begin in range(0, len(candidates), ROWS_AT_ONCE):
         some = candidates[begin : begin + ROWS_AT_ONCE]
@@ -76,7 +69,7 @@ def find_outliers(
             X[some], X[reference], middle, around, ROUNDING * away
         )
         # If the reference holds an equal row, one of these is the row itself.
-        is_outlier[some] = n_around - (n_equal > 0) < max(round(n_needed), 1)
+        is_outlier[some] = n_around - (n_equal > 0) < n_needed
     return is_outlier if is_outlier.any() else None
 
 

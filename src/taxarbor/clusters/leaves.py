@@ -38,8 +38,7 @@ MIN_RIDGE = 1e3
 """The least ridge, in roundings of the variance of all rows, plus one in double precision per
 row: where leaves are single points, the scatter within them is rounding."""
 
-SEED_STREAM = 11
-"""Distinguishes the hashes that draw seeds from others."""
+SEED_STREAM = 11  # distinguishes the hashes that draw seeds from others
 
 Labels = NDArray[np.int32]
 

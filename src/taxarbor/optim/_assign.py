@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from taxarbor._types import Array
 from taxarbor.native import assign_flow, assign_pair
 
-ROUNDING = 1e-9
-"""Relative: 1.1 * 30 / 3 is 11.000000000000002, and eleven rows are meant."""
+ROUNDING = 1e-9  # relative: 1.1 * 30 / 3 is 11.000000000000002, and eleven rows are meant
 
 
 def assign_balanced(

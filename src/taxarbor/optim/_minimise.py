@@ -79,23 +79,15 @@ class HingeLoss:
         return 2.0 * float(self.rows.norms().mean())
 
 
-SUFFICIENT = 1e-4
-"""Share of the predicted decrease that a step must bring."""
-
-SHORTEST = 1e-6
-"""The step length below which a search gives up."""
-
-MEMORY = 10
-"""Steps that the metric remembers."""
-
-MAX_JOINT = 512
-"""Features up to which all move together."""
+SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring
+SHORTEST = 1e-6  # the step length below which a search gives up
+MEMORY = 10  # steps that the metric remembers
+MAX_JOINT = 512  # features up to which all move together
 
 CLOSE = 0.1
 """Violation, as a share of the largest, at which those that move are left for others."""
 
-MAX_INNER = 50
-"""Spectral proximal gradient steps on one model."""
+MAX_INNER = 50  # spectral proximal gradient steps on one model
 
 
 def minimise(

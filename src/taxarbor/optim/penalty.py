@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Mask
 
 TINY = np.finfo(np.float64).tiny
 
@@ -79,11 +78,9 @@ class SparseGroupPenalty:
         G = gradient + 2.0 * self.ridge * W
         norms = group_norms(W, self.owner)
         pull = G + self.group * W / np.maximum(norms, TINY)
-        at_zero, elsewhere = (
-            np.maximum(np.abs(pull) - self.l1, 0.0),
-            pull + self.l1 * np.sign(W),
-        )
-        rest = np.where(W == 0.0, at_zero, np.abs(elsewhere))
+        at_zero = np.maximum(np.abs(pull) - self.l1, 0.0)
+        elsewhere = np.abs(pull + self.l1 * np.sign(W))
+        rest = np.where(W == 0.0, at_zero, elsewhere)
         distance = group_norms(rest)
         whole = distance if self.owner is None else group_norms(rest, self.owner)
         least: Array = np.where(norms == 0.0, np.maximum(whole - self.group, 0.0), distance)
@@ -93,12 +90,11 @@ class SparseGroupPenalty:
         """Return the largest violation over the features; 0 at a minimum."""
         return float(self.violations(W, gradient).max(initial=0.0))
 
-    def exclude(self, features: NDArray[np.bool_], strength: float) -> "SparseGroupPenalty":
+    def exclude(self, features: Mask, strength: float) -> "SparseGroupPenalty":
         """Return the penalty with some features held at zero by a strong l1 weight."""
         if not features.any():
             return self
-        l1 = np.where(features, self.l1 + strength, self.l1)
-        return replace(self, l1=l1)
+        return replace(self, l1=np.where(features, self.l1 + strength, self.l1))
 
     def restrict(self, features: IndexArray) -> "SparseGroupPenalty":
         """Return the same penalty on some of the features."""

@@ -21,21 +21,19 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from taxarbor import native
 from taxarbor._fit_context import node_seed
-from taxarbor._types import Array, IndexArray, Matrix
+from taxarbor._types import Array, IndexArray, Mask, Matrix
 from taxarbor.clusters import Clusters, find_density
 from taxarbor.tree.route_rows import sum_by_label
 
 RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
 """Rows of the sample, the same number of each leaf; and the least number of each leaf."""
 
-CHOICE_ROWS = 4000
-"""Of these, the rows by which rules are compared."""
+CHOICE_ROWS = 4000  # of these, the rows by which rules are compared
 
 MAX_CANDIDATES = 1500
 """Features that are considered together; of more, those that separate most by themselves."""
@@ -46,11 +44,8 @@ best the one of fewest columns is chosen. With five times the price a row of the
 meets 37 features instead of 54, and 0.7 of the adjusted mutual information is lost. In rows of
 many columns, most of them zero, such as texts, a row meets only the words that it has."""
 
-ROUNDING = 64.0
-"""Roundings of a value up to which a feature counts as constant."""
-
-SAMPLE_STREAM = 7
-"""Distinguishes the hashes that draw the sample from others."""
+ROUNDING = 64.0  # roundings of a value up to which a feature counts as constant
+SAMPLE_STREAM = 7  # distinguishes the hashes that draw the sample from others
 
 
 @final
@@ -75,7 +70,7 @@ class RuleSample:
     values: Array  # (n_rows, n_candidates)
     labels: IndexArray  # the leaf of each row, from left to right; rows are sorted by it
     halves: IndexArray  # 0 or 1: rules of one half are tested on the other
-    is_choosing: NDArray[np.bool_]  # the rows by which rules are compared
+    is_choosing: Mask  # the rows by which rules are compared
     weights: Array  # rows of its leaf per choosing row
     center: Array  # (n_features,)
     scale: Array  # (n_candidates,), by which values were divided
@@ -88,7 +83,7 @@ class RuleSample:
     def n_columns(self) -> int:
         return int(self.columns[-1]) + 1 if len(self.columns) else 0
 
-    def share(self, rows: IndexArray, is_right: NDArray[np.bool_]) -> float:
+    def share(self, rows: IndexArray, is_right: Mask) -> float:
         """Return the weighted share of rows that are right."""
         weights = self.weights[rows]
         return float(weights @ is_right / weights.sum())
@@ -163,8 +158,7 @@ MAX_SURPRISE = 0.02
 """The cost of removing columns beyond twice what these are worth, as a share of the sum so far;
 if it is more, fewer are removed."""
 
-DIGITS = 5
-"""To which values are compared: rounding must not decide."""
+DIGITS = 5  # to which values are compared: rounding must not decide
 
 
 @final

@@ -18,10 +18,9 @@ from itertools import combinations
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taxarbor._fit_context import Run
-from taxarbor._types import Array, IndexArray, Matrix
+from taxarbor._types import Array, IndexArray, Mask, Matrix
 from taxarbor.clusters import Clusters
 from taxarbor.clusters.leaves import build_tree
 from taxarbor.grow import BranchMerger
@@ -39,8 +38,7 @@ from taxarbor.tree import LinearRule, Tree, TreeBuilder
 from taxarbor.tree.edit_tree import resize
 from taxarbor.tree.route_rows import place_rows
 
-N_COLUMNS = 6
-"""Columns that planes are made of: those that separate most."""
+N_COLUMNS = 6  # columns that planes are made of: those that separate most
 
 
 class ColumnPlane(NamedTuple):
@@ -52,16 +50,14 @@ class ColumnPlane(NamedTuple):
     threshold: float
     rank: tuple[float, float]  # the share of rows on their side, the distance of the children
 
-    def divide(self, values: Array, rows: IndexArray) -> NDArray[np.bool_]:
+    def divide(self, values: Array, rows: IndexArray) -> Mask:
         """Return which rows go to the second child."""
-        is_second: NDArray[np.bool_] = (
-            values[np.ix_(rows, self.features)] @ self.weights > self.threshold
-        )
+        is_second: Mask = values[np.ix_(rows, self.features)] @ self.weights > self.threshold
         return is_second
 
 
 def find_planes(
-    sample: RuleSample, rows: IndexArray, is_second: NDArray[np.bool_], penalty: Array
+    sample: RuleSample, rows: IndexArray, is_second: Mask, penalty: Array
 ) -> list[ColumnPlane]:
     """Return the planes of one and of two columns that divide rows best, if any do.
 
@@ -114,9 +110,7 @@ def _choose_columns(sample: RuleSample, variances: Array, difference: Array) -> 
     return np.sort(columns[by_column[columns] > 0.0])
 
 
-def _find_cut(
-    scores: Array, is_second: NDArray[np.bool_], weights: Array
-) -> tuple[float, float] | None:
+def _find_cut(scores: Array, is_second: Mask, weights: Array) -> tuple[float, float] | None:
     """Return the threshold that divides rows best, of equals in the widest gap; None if equal.
 
     Also the share of the rows that are on their side.
@@ -152,8 +146,6 @@ NOVELTY_SHARE = 0.01
 KEPT_SHARE = 0.88
 """The share of its columns that a rule keeps when some are removed. Few are removed at a time:
 of redundant columns, each is worth little."""
-
-Mask = NDArray[np.bool_]
 
 
 def find_rules(

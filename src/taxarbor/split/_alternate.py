@@ -14,7 +14,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from taxarbor._types import Array, IndexArray, SolveInfo, Status
+from taxarbor._types import Array, SolveInfo, Status
 from taxarbor.native import hinge_costs, hinge_multi
 from taxarbor.optim import (
     MAX_JOINT,
@@ -35,15 +35,15 @@ START_ROWS = 250
 LLOYD_STEPS = 6
 """Steps of k-means in a start: it need not settle, the margins will see to that."""
 
-POWER_STEPS = 3
-"""Steps towards the principal direction: it need not be exact."""
+POWER_STEPS = 3  # steps towards the principal direction: it need not be exact
 
 
-def draw_sample(n_rows: int, size: int, rng: np.random.Generator) -> IndexArray | None:
-    """Return sorted positions of a sample of rows; None where all rows fit in it."""
-    if n_rows <= size:
-        return None
-    return np.sort(rng.choice(n_rows, size, replace=False, shuffle=False))
+def draw_sample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
+    """Return at most ``size`` of the rows, drawn at random, about the same centre."""
+    if rows.n_rows <= size:
+        return rows
+    drawn = rng.choice(rows.n_rows, size, replace=False, shuffle=False)
+    return rows.take(np.sort(drawn), center=rows.center)
 
 
 def thin_out(rows: Rows, size: int) -> Rows:
@@ -72,7 +72,9 @@ def far_rows(rows: Rows, n_children: int, rng: np.random.Generator) -> Array:
     for _ in range(n_children):
         mass = np.cumsum(np.maximum(nearest, 0.0))
         chosen = min(int(np.searchsorted(mass, rng.random() * mass[-1])), rows.n_rows - 1)
-        center = _row(rows, chosen)
+        pick = np.zeros((rows.n_rows, 1), dtype=rows.dtype)
+        pick[chosen] = 1.0
+        center = rows.adjoint(pick)
         distance = norms - 2.0 * rows.scores(center)[:, 0] + norms[chosen]
         nearest = np.minimum(nearest, distance) if len(centers) else distance
         centers = np.concatenate([centers, center])
@@ -92,17 +94,12 @@ def find_start(rows: Rows, n_children: int, start: Start, rng: np.random.Generat
     if start == "far_rows":
         centers = far_rows(rows, n_children, rng)
     else:
-        n_steps = POWER_STEPS if start == "principal" else 0
-        direction = rows.principal(_random_direction(rows, rng), n_steps)
+        # The rows are mixed at random: directions in which they vary more are likelier.
+        mixture = rng.standard_normal((rows.n_rows, 1), dtype=np.float32)
+        direction = rows.adjoint(mixture.astype(rows.dtype, copy=False))[0]
+        direction = rows.principal(direction, POWER_STEPS if start == "principal" else 0)
         centers = _slices(rows, direction, n_children)
     return rows.lloyd(centers, LLOYD_STEPS)[1]
-
-
-def _random_direction(rows: Rows, rng: np.random.Generator) -> Array:
-    """Mix the rows at random: directions in which they vary more are likelier."""
-    mixture = rng.standard_normal((rows.n_rows, 1), dtype=np.float32)
-    mixed: Array = rows.adjoint(mixture.astype(rows.dtype, copy=False))[0]
-    return mixed
 
 
 def _slices(rows: Rows, direction: Array, n_children: int) -> Array:
@@ -110,12 +107,6 @@ def _slices(rows: Rows, direction: Array, n_children: int) -> Array:
     along = rows.scores(direction[None])[:, 0]
     middles = (2 * np.arange(n_children) + 1) * rows.n_rows // (2 * n_children)
     return np.partition(along, middles)[middles].astype(np.float64)[:, None] * direction
-
-
-def _row(rows: Rows, position: int) -> Array:
-    pick = np.zeros((rows.n_rows, 1), dtype=rows.dtype)
-    pick[position] = 1.0
-    return rows.adjoint(pick)
 
 
 SolverName = Literal["auto", "newton", "pqn"]
@@ -136,8 +127,7 @@ MAX_SPAN = 1 << 26
 """Cells of rows that are written out, in float64, where these are few and only a ridge counts:
 512 MB, and hardly anything beside them."""
 
-SPAN_ROWS = 16
-"""Rows that are written out at a time."""
+SPAN_ROWS = 16  # rows that are written out at a time
 
 MAX_STEPS = 6
 """Quasi-Newton steps between two assignments. More take longer and end higher: weights that

@@ -47,8 +47,7 @@ VIOLATION = 1e-3
 """What counts as optimal weights, as a share of ``tol`` and of the critical value: less than
 a weak penalty, which alone moves the weights of rows that are far apart."""
 
-START_SAMPLE = 2000
-"""Rows on which starts are tried, or 200 per child if that is more."""
+START_SAMPLE = 2000  # rows on which starts are tried, or 200 per child if that is more
 
 Kind = Literal["group+exclusive", "group", "exclusive", "l1", "l2"]
 Center = Literal["node", "data"]
@@ -222,8 +221,7 @@ class MaxMarginSplitter:
         return Split(end.labels, rule, score, objective, end.info)
 
     def _solve(self, problem: NodeProblem, rows: Rows, rng: np.random.Generator) -> Alternation:
-        positions = draw_sample(rows.n_rows, max(START_SAMPLE, 200 * problem.n_children), rng)
-        sample = rows if positions is None else rows.take(positions, center=rows.center)
+        sample = draw_sample(rows, max(START_SAMPLE, 200 * problem.n_children), rng)
         few = thin_out(sample, START_ROWS * problem.n_children)
         tried = []
         for n in range(self.n_init):
@@ -231,4 +229,4 @@ class MaxMarginSplitter:
             centers = find_start(few, problem.n_children, start, rng)
             tried.append(problem.from_centers(sample, centers))
         best = min(tried, key=lambda end: end.trace[-1])
-        return best if positions is None else problem.from_weights(rows, best.W)
+        return best if sample is rows else problem.from_weights(rows, best.W)
