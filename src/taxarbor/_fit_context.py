@@ -103,10 +103,8 @@ def one_blas_thread() -> Iterator[None]:
 
 
 BAR_WIDTH = 30
-PATIENCE = 2.0
-"""Seconds before anything is drawn: short fits draw nothing."""
-PAUSE = 0.1
-"""Seconds between two drawings."""
+PATIENCE = 2.0  # seconds before anything is drawn: short fits draw nothing
+PAUSE = 0.1  # seconds between two drawings
 
 
 @contextmanager

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from math import floor, isfinite, isnan, log10, nan
 
 UNITS = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"))
-LARGEST_IN_WORDS = 1e15
-"""Numbers from here on are written with an exponent."""
+LARGEST_IN_WORDS = 1e15  # numbers from here on are written with an exponent
 
 
 def format_number(value: float, digits: int = 4) -> str:

@@ -21,7 +21,7 @@ from taxarbor._errors import GrowthWarning, InputError, counted, warn_caller
 from taxarbor._fit_context import Run, one_blas_thread, show_progress
 from taxarbor._frames import Table
 from taxarbor._parameters import check_count, check_jobs, check_random
-from taxarbor._types import Array, IndexArray, TableLike
+from taxarbor._types import Array, IndexArray, Mask, TableLike
 from taxarbor.grow import StoppingRule
 from taxarbor.sources import RAW, Sample, Source, open_source
 from taxarbor.tables import TableEncoder
@@ -37,8 +37,7 @@ from taxarbor.tree.edit_tree import drop_rows, sum_below
 
 Rows = TypeVar("Rows")
 
-MAX_NAMED_REFUSALS = 3
-"""Leaves that could not be split, and that a warning names."""
+MAX_NAMED_REFUSALS = 3  # leaves that could not be split, and that a warning names
 WEIGHT_UNITS = 2**30
 """Weights are summed as integer multiples of this part of the greatest: in any order."""
 
@@ -226,9 +225,7 @@ class Repeats:
     per_row: float  # how many repeats stand for a row, or a unit of weight, of the source
 
     @classmethod
-    def of(
-        cls, sample: Sample, empty: NDArray[np.bool_] | None, n_clusters: int | None
-    ) -> "Repeats":
+    def of(cls, sample: Sample, empty: Mask | None, n_clusters: int | None) -> "Repeats":
         """Count the repeats of the rows of a sample: none of rows without a value."""
         weights, n = sample.weights, len(sample.rows)
         if empty is not None:
@@ -266,7 +263,7 @@ class Repeats:
         """Return the rows of an array or a CSR matrix of the sample, each repeated."""
         return table if self.counts is None else table[self.index]  # type: ignore[index]
 
-    def exclude(self, outliers: NDArray[np.bool_]) -> "Repeats":
+    def exclude(self, outliers: Mask) -> "Repeats":
         """Return the same without some of the repeats."""
         return replace(self, counts=np.bincount(self.index[~outliers], minlength=self.n_rows))
 

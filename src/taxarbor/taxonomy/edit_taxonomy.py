@@ -9,7 +9,7 @@ from scipy import sparse
 
 from taxarbor._errors import InputError, counted, some
 from taxarbor._number_text import round_between
-from taxarbor._types import Array, IndexArray, TableLike
+from taxarbor._types import Array, IndexArray, Mask, TableLike
 from taxarbor.tables.checks import check_weights
 from taxarbor.tables.columns import Columns
 from taxarbor.taxonomy.new_rows import load_rows, read_rows, route
@@ -122,9 +122,7 @@ def round_thresholds(
     return replace(taxonomy, tree=replace(taxonomy.tree, rules=tuple(rules)))
 
 
-def _rounded(
-    rule: LinearRule, feature: int, values: Array, is_second: NDArray[np.bool_]
-) -> LinearRule:
+def _rounded(rule: LinearRule, feature: int, values: Array, is_second: Mask) -> LinearRule:
     """Return the rule with a threshold of few digits between the values of its children."""
     threshold, weights = threshold_of(rule, feature), rule.weights[:, feature]
     is_low = bool(weights[0] < weights[1])  # whether the first child has the low values

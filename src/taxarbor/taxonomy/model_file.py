@@ -40,8 +40,7 @@ META = "meta.json"
 MAX_BYTES, MAX_META = (1 << 28, 64), (1 << 22, 64)
 """Bytes of all members and of ``meta.json``, and more for each byte that they take in the file.
 A deflated byte may stand for a thousand, and text that is parsed takes 20 times as much."""
-LARGEST = 1e151
-"""Largest mean: squares must fit. A fit makes none above 1e150."""
+LARGEST = 1e151  # largest mean: squares must fit. A fit makes none above 1e150
 _TREE = ("parents", "sizes", "score", "objective", "noise")
 _OPTIONAL_TREE = ("order", "totals")
 _STATISTICS = ("counts", "sums", "n_missing")

@@ -20,8 +20,7 @@ from taxarbor.tree.route_rows import place_rows, refuse_values
 if TYPE_CHECKING:
     from taxarbor.taxonomy.taxonomy import Taxonomy
 
-MAX_NAMED = 5
-"""Columns, and values, that a warning names."""
+MAX_NAMED = 5  # columns, and values, that a warning names
 
 Work: TypeAlias = Callable[..., NDArray[Any]]
 """A function of a taxonomy and feature rows: an array with one entry, or line, for each row."""

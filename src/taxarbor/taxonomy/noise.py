@@ -15,11 +15,8 @@ from taxarbor._types import Array, IndexArray, Matrix, set_frozen
 from taxarbor.rows import CELLS_PER_BLOCK, as_rows
 from taxarbor.tree.route_rows import sum_by_label
 
-PRIOR_ROWS = 5
-"""Rows of the usual distance that each cluster has beside its own."""
-
-MIN_SHARE = 0.1
-"""A leaf with a smaller part of an average leaf's rows is left out."""
+PRIOR_ROWS = 5  # rows of the usual distance that each cluster has beside its own
+MIN_SHARE = 0.1  # a leaf with a smaller part of an average leaf's rows is left out
 
 MAX_OWN_SCORE = 3.0
 """A row is compared with other clusters than its own if its score there is above this. Other

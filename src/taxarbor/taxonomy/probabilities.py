@@ -19,9 +19,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Mask
 from taxarbor.rows import as_rows
 from taxarbor.tables.columns import FeatureRows
 from taxarbor.taxonomy.new_rows import impute, send
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 TEMPERATURE = 0.5
 """Before it is measured: about the middle of what was measured on many data."""
 
-CALIBRATION_ROWS = 5000
-"""Rows on which a temperature is found, at most."""
+CALIBRATION_ROWS = 5000  # rows on which a temperature is found, at most
 
 SCORES_PER_BLOCK, MIN_ROWS_PER_BLOCK = 250_000, 256
 """Scores that are held at a time, so that they fit into a cache; and the fewest rows of a
@@ -95,7 +93,7 @@ def calibrate(
     return replace(taxonomy, temperature=float(np.exp((low + high) / 2)))
 
 
-def find_staying(labels: IndexArray, others: IndexArray) -> NDArray[np.bool_]:
+def find_staying(labels: IndexArray, others: IndexArray) -> Mask:
     """Return whether each row lies in the cluster of another fit that matches its own.
 
     Clusters are matched one to one, so that Jaccard's indices add up to the most.

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from taxarbor._types import Array, IndexArray, set_frozen
+from taxarbor._types import Array, IndexArray, Mask, set_frozen
 from taxarbor.tree import Tree
 from taxarbor.tree.tree import Claims
 
@@ -104,7 +103,7 @@ class Stability:
             part.setflags(write=False)
 
     @property
-    def is_stable(self) -> NDArray[np.bool_]:
+    def is_stable(self) -> Mask:
         """Whether each node's cluster was recovered, separated, in at least half the refits."""
         return self.n_separated >= MIN_STABLE_SHARE * self.n_refits
 
@@ -137,16 +136,13 @@ class Stability:
             is_right = values.shape == (tree.n_nodes,)
             # NaN, of nodes no row of which was left out, passes.
             is_right = is_right and not ((values < 0) | (values > most)).any()
-            message = f"{name} of the stability must be {tree.n_nodes} numbers from 0 to {most}"
-            yield is_right, message
-        is_even = (
-            self.curve.n_clusters.ndim == 1 and len({one.shape for one in self.curve}) == 1
-        )
+            expected = f"{tree.n_nodes} numbers from 0 to {most}"
+            yield is_right, f"{name} of the stability must be {expected}"
+        shapes = {part.shape for part in self.curve}
+        is_even = len(shapes) == 1 and self.curve.n_clusters.ndim == 1
         yield is_even, "the parts of a curve must have one length"
 
-    def take(
-        self, nodes: IndexArray, is_inner: NDArray[np.bool_], node_weights: Array
-    ) -> "Stability":
+    def take(self, nodes: IndexArray, is_inner: Mask, node_weights: Array) -> "Stability":
         """Return the stability of a pruned tree of these nodes, with the weights of their rows.
 
         Its share of rows left out is then the mean over its leaves.

@@ -5,11 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taxarbor import native
 from taxarbor._errors import InputError
-from taxarbor._types import Array, IndexArray
+from taxarbor._types import Array, IndexArray, Mask
 from taxarbor.tree.rule import LinearRule, merge_targets
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def prune(tree: "Tree", n_clusters: SupportsIndex | None, depth: SupportsIndex |
 
 def kept_nodes(
     tree: "Tree", n_clusters: SupportsIndex | None, depth: SupportsIndex | None
-) -> tuple[IndexArray, NDArray[np.bool_]]:
+) -> tuple[IndexArray, Mask]:
     """Return the ids of the nodes that a cut leaves, ascending, and which have children."""
     if (n_clusters is None) == (depth is None):
         raise ValueError("give either n_clusters or depth, and not both")
