@@ -12,13 +12,7 @@ import numpy as np
 from taxarbor._errors import FileFormatError, require
 from taxarbor._frames import Table, as_table
 from taxarbor._types import IndexArray
-from taxarbor.sources.file_checks import (
-    Block,
-    File,
-    base_name,
-    check_unique,
-    count_block_rows,
-)
+from taxarbor.sources.file_checks import Block, File, base_name, check_unique, count_block_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from taxarbor._errors import InputError, InputTypeError, counted, some
 from taxarbor._frames import (
@@ -158,7 +159,7 @@ def find_columns(
         given, read = _describe_sparse(matrix, called, counts), lambda _, found: [found]
     elif not reader.selects and not reader.days and is_plain(plain := as_matrix(table)):
         matrix = mark_missing(plain, reader.missing_values)
-        given, read = _split_matrix(matrix), reader.describe_numbers
+        given = _split_matrix(matrix)
     used: list[FoundColumn] = []
     positions: list[int] = []
     dropped: list[tuple[str, str]] = []
@@ -200,7 +201,6 @@ def find_columns(
 
 
 def _split_matrix(matrix: NDArray[Any]) -> Iterator[Array]:
-    """Yield the columns of a matrix."""
     for first in range(0, matrix.shape[1], COLUMNS_AT_ONCE):
         block = matrix[:, first : first + COLUMNS_AT_ONCE].T
         yield from np.array(block, dtype=np.float64, order="C")
@@ -282,16 +282,14 @@ class _ColumnReader:
         self.least_rows = min(self.n_rows / 50, max(MIN_ROWS_PER_CATEGORY, self.n_rows / 1000))
         self.is_frame = isinstance(table, nw.DataFrame)
         self.is_checked = self.is_frame and len(names) <= MAX_COLUMNS_CHECKED
-        self.integers, self.days = set[str](), set[str]()
-        if isinstance(table, nw.DataFrame):
-            columns = [*zip(names, table.schema.values(), iterate_columns(table), strict=True)]
-            integers = {name: cells for name, kind, cells in columns if kind.is_integer()}
-            self.integers = {*integers}
-            self.days = {
-                name
-                for name, cells in integers.items()
-                if name not in self.numbers and looks_like_days(as_numbers(cells, name))
-            }
+        columns: Any = zip(names, iterate_columns(table), strict=True) if self.is_frame else ()
+        integers = {name: cells for name, cells in columns if cells.dtype.is_integer()}
+        self.integers = frozenset(integers)
+        self.days = {
+            name
+            for name, cells in integers.items()
+            if name not in self.numbers and looks_like_days(as_numbers(cells, name))
+        }
         self.remarks: Remarks = defaultdict(list)
 
     def read(self, name: str, cells: Cells) -> list[FoundColumn]:
@@ -324,10 +322,6 @@ class _ColumnReader:
         counts = None if self.counts is None else self.counts[is_known]
         repeated = values if counts is None else np.repeat(values, counts)
         self._check_known(len(repeated))
-        if np.isinf(values).any():
-            row = int(np.isinf(cells).argmax())
-            problem = f"column {name!r} of X holds infinity, first in row {row}, counted from 0"
-            raise InputError(f"{problem}; replace it, or let inf and -inf count as missing")
         if self.is_frame and (reading is None or reading.kind == "number"):
             if values.min() == values.max():
                 raise _UnusedError(ALWAYS_THE_SAME)
@@ -497,19 +491,17 @@ class _ColumnReader:
         return self.describe_numbers(of.name, cells, reading)
 
     def _read_categories(self, of: _Texts, kind: str) -> list[FoundColumn]:
-        texts, name = dict(sorted(of.totals.items())), of.name
-        if kind == "declared" and len(texts) > MAX_CATEGORIES:
-            problem = f"names {name!r}, which has {len(texts):,} different values"
-            more = f"more than {MAX_CATEGORIES}; leave it out, or put values together"
-            raise InputError(f"{problem}, {more}", "categorical_features")
+        texts = common = dict(sorted(of.totals.items()))
         if kind != "declared":
             _check_values(of, kind)
-        common = {text: total for text, total in texts.items() if total >= self.least_rows}
-        if kind != "declared" and len(common) == 1:
-            rows = counted(of.n_known - sum(common.values()), "row")
-            raise _UnusedError(f"always the same, but in {rows}")
-        if kind == "declared" or not common:
-            common = texts
+            common = {text: n for text, n in texts.items() if n >= self.least_rows} or texts
+            if len(common) == 1:
+                rows = counted(sum(texts.values()) - sum(common.values()), "row")
+                raise _UnusedError(f"always the same, but in {rows}")
+        elif len(texts) > MAX_CATEGORIES:
+            problem = f"names {of.name!r}, which has {len(texts):,} different values"
+            more = f"more than {MAX_CATEGORIES}; leave it out, or put values together"
+            raise InputError(f"{problem}, {more}", "categorical_features")
         others = tuple(text for text in texts if text not in common)
         reading = Reading("category", tuple(common), others)
         folded: defaultdict[str, list[str]] = defaultdict(list)
@@ -517,7 +509,7 @@ class _ColumnReader:
             folded[text.casefold()].append(text)
         alike = [" = ".join(group) for group in folded.values() if len(group) > 1]
         if alike:
-            self._remark("case", name, some(alike, 2))
+            self._remark("case", of.name, some(alike, 2))
         cells = encode_texts(reading, of.factor.texts)[of.factor.codes]
         return _describe_shares(reading, cells, np.array([*common.values()]))
 
@@ -573,22 +565,12 @@ def _describe_sparse(
     matrix: Any, names: Sequence[str], counts: IndexArray | None
 ) -> Iterator[FoundColumn]:
     """Yield the statistics of the columns of a canonical CSR matrix."""
-    n, p = matrix.shape
-    where, values = matrix.indices, matrix.data.astype(np.float64)
-    for at in where[np.isinf(values)][:1].tolist():
+    for at in matrix.indices[np.isinf(matrix.data)][:1].tolist():
         raise InputError(f"column {names[at]!r} of X holds infinity")
-    weights = np.ones(len(values))
-    if counts is not None:
-        n, weights = int(counts.sum()), np.repeat(counts, np.diff(matrix.indptr)).astype(float)
-    is_missing = np.isnan(values)
-    n_missing = np.bincount(where[is_missing], weights[is_missing], minlength=p)
-    where, values, weights = (one[~is_missing] for one in (where, values, weights))
-    n_known = n - n_missing
-    divisor = np.maximum(n_known, 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        means = np.bincount(where, weights * values, minlength=p) / divisor
-        n_zeros = n_known - np.bincount(where, weights, minlength=p)
-        squares = np.bincount(where, weights * np.square(values - means[where]), minlength=p)
-        stds = np.sqrt((squares + n_zeros * np.square(means)) / divisor)
-    for mean, std, known in zip(means.tolist(), stds.tolist(), n_known.tolist(), strict=True):
+    weights = None if counts is None else counts.astype(np.float64)
+    means, variances, n_known = mean_variance_axis(
+        matrix.astype(np.float64), 0, weights, return_sum_weights=True
+    )
+    statistics = np.nan_to_num([means, np.sqrt(variances), n_known])  # of an empty column NaN
+    for mean, std, known in statistics.T.tolist():
         yield FoundColumn(None, None, (mean,), known, std)

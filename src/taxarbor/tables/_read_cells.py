@@ -178,7 +178,7 @@ def _parse(
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-        reader = pd.read_csv(
+        parts = pd.read_csv(
             text,
             sep=separator,
             header=None,
@@ -187,14 +187,11 @@ def _parse(
             index_col=False,
             keep_default_na=False,
             low_memory=False,
-            iterator=True,
+            chunksize=max(CELLS_AT_ONCE // len(header.names), MIN_ROWS_AT_ONCE),
             **options,
         )
-        n_rows, parts = max(CELLS_AT_ONCE // len(header.names), MIN_ROWS_AT_ONCE), []
-        with reader, suppress(StopIteration):
-            while True:
-                parts.append(reader.get_chunk(n_rows))
-        return pd.concat(parts, ignore_index=True)
+        with parts:
+            return pd.concat(parts, ignore_index=True)
 
 
 def _describe_short_lines(
