@@ -21,12 +21,8 @@ MAX_COORDINATES, CLUSTERS_PER_COORDINATE = 255, 3
 three. With twice as many, growth on 200 planted clusters takes three times as long."""
 
 DIRECTION_ROWS = 5000  # rows from which the directions are found
-
-MAX_GRAM = 512
-"""Features up to which their covariance is diagonalised; beyond, its span is iterated."""
-
-EXTRA_DIRECTIONS, N_STEPS = 8, 3
-"""Of the iteration: directions beyond those kept, and steps."""
+MAX_GRAM = 512  # features up to which their covariance is diagonalised, and not iterated
+EXTRA_DIRECTIONS, N_STEPS = 8, 3  # of the iteration: directions beyond those kept, and steps
 
 LIFT = 10.0
 """The constant coordinate, in units of the data's spread. So large that a penalty on its

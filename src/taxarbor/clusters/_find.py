@@ -208,18 +208,16 @@ def find_clusters(
     leaves = Leaves.of(grown, tree.n_leaves, coordinates)
     leaves, _ = compete(leaves, coordinates)
     if is_linked:
-        moved = np.count_nonzero(leaves.labels != grown) / len(grown)
-        if (stop.n_leaves or 0) > coordinates.n_coordinates and moved > MAX_MOVED:
-            assert stop.n_leaves is not None
-            seeds = seed_leaves(coordinates, SEEDS_PER_CLUSTER * stop.n_leaves, run.seed)
+        n_requested, moved = stop.n_leaves or 0, np.mean(leaves.labels != grown)
+        if n_requested > coordinates.n_coordinates and moved > MAX_MOVED:
+            seeds = seed_leaves(coordinates, SEEDS_PER_CLUSTER * n_requested, run.seed)
             leaves, _ = compete(seeds, coordinates)
         leaves = _choose_clusters(leaves, coordinates, stop, splitter.min_size)
         if leaves.n_leaves == 1:
             return Clusters(TreeBuilder(coordinates.n_rows), leaves.labels)
         # Rows have moved since: the leaves stay, the tree above them is made anew.
         tree, place = link_leaves(leaves.means, leaves.counts, StoppingRule())
-        labels = place[leaves.labels].astype(np.int32)
-        return Clusters(tree, labels)
+        return Clusters(tree, place[leaves.labels].astype(np.int32))
     tree.resize(leaves.counts)
     for leaf in tree.leaves:
         tree.refuse(leaf, "")  # a reason may not hold for the rows that it has now

@@ -16,11 +16,8 @@ from taxarbor._types import Array, IndexArray, Mask, Matrix
 from taxarbor.clusters._coordinates import draw_positions
 from taxarbor.rows import as_rows
 
-MIDDLE_ROWS, MAX_MOVES = 250, 50
-"""Rows from which the middle is found, and the most moves that it takes."""
-
-USUAL_SHARE = 0.9
-"""The share of the rows that lie within the usual distance, and are never outliers."""
+MIDDLE_ROWS, MAX_MOVES = 250, 50  # rows that the middle is found from, and most moves to it
+USUAL_SHARE = 0.9  # of the rows: within the usual distance, and never outliers
 
 MIN_FAR = 4.0
 """Usual distances beyond which a row may be an outlier. With 3, a few long texts and rare

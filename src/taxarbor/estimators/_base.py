@@ -38,8 +38,7 @@ from taxarbor.tree.edit_tree import drop_rows, sum_below
 Rows = TypeVar("Rows")
 
 MAX_NAMED_REFUSALS = 3  # leaves that could not be split, and that a warning names
-WEIGHT_UNITS = 2**30
-"""Weights are summed as integer multiples of this part of the greatest: in any order."""
+WEIGHT_UNITS = 2**30  # weights are summed as integers of this part of the greatest
 
 
 class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]

@@ -83,10 +83,7 @@ SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring
 SHORTEST = 1e-6  # the step length below which a search gives up
 MEMORY = 10  # steps that the metric remembers
 MAX_JOINT = 512  # features up to which all move together
-
-CLOSE = 0.1
-"""Violation, as a share of the largest, at which those that move are left for others."""
-
+CLOSE = 0.1  # share of the largest violation at which those that move are left for others
 MAX_INNER = 50  # spectral proximal gradient steps on one model
 
 

@@ -151,8 +151,7 @@ def _choose_candidates(total: Array, between: Array, rounding: Array) -> IndexAr
     return features if len(features) else np.arange(1)
 
 
-SHRINKAGE = 1.0
-"""The ridge, as a share of the mean variance within clusters, as clusters have it."""
+SHRINKAGE = 1.0  # the ridge, as a share of the mean variance within clusters
 
 MAX_SURPRISE = 0.02
 """The cost of removing columns beyond twice what these are worth, as a share of the sum so far;

@@ -140,8 +140,7 @@ SECOND_COLUMN_GAIN, FAR_BELOW = 0.03, 0.05
 """The share of left-out rows that a second column must sort. And how far below the tolerance
 two columns may be for a few more to be tried."""
 
-NOVELTY_SHARE = 0.01
-"""The share of rows that a column of rules above must sort beyond others, at novelty 1."""
+NOVELTY_SHARE = 0.01  # of rows that a column of rules above must sort more, at novelty 1
 
 KEPT_SHARE = 0.88
 """The share of its columns that a rule keeps when some are removed. Few are removed at a time:
@@ -262,12 +261,20 @@ class _Search:
     @cached_property
     def _scores(self) -> Array:
         """The scores of choosing rows for each leaf, by all features of the other half."""
-        sample, every = self.sample, np.arange(len(self.sample.features))
-        scores = np.empty((len(self._choosing), self.tree.n_leaves))
-        for half in (0, 1):
-            weights, offsets = self._moments[half].discriminate(slice(None), every)
-            is_out = sample.halves[self._choosing] != half
-            scores[is_out] = sample.values[self._choosing[is_out]] @ weights.T + offsets
+        labels, leaves = self.sample.labels[self._choosing], range(self.tree.n_leaves)
+        targets = _Targets(self._moments, leaves, self._choosing, labels, is_near=False)
+        every = np.arange(len(self.sample.features))
+        return self._score_left_out(targets, [every, every])
+
+    def _score_left_out(self, targets: _Targets, features: Sequence[IndexArray]) -> Array:
+        """Return the scores of rows for each cluster, by some features of the other half."""
+        sample, rows, span = self.sample, targets.rows, targets.span
+        scores = np.empty((len(rows), len(span)))
+        for half, own in enumerate(features):
+            clusters = slice(span.start, span.stop)
+            weights, offsets = targets.moments[half].discriminate(clusters, own)
+            is_out = sample.halves[rows] != half
+            scores[is_out] = sample.values[np.ix_(rows[is_out], own)] @ weights.T + offsets
         return scores
 
     def find(self, node: int, is_known: Mask) -> _Choice:
@@ -387,21 +394,14 @@ class _Search:
         ``kept`` has the features of each half's rules, for each number of columns. The fewest
         columns within a standard error of the best are chosen.
         """
-        sample, rows, span = self.sample, targets.rows, targets.span
+        sample, rows = self.sample, targets.rows
         worth: dict[int, float] = {}
         sent: dict[int, IndexArray] = {}
         for size in sizes:
             if worth and 1.0 - sample.price * size < max(worth.values()):
                 break  # it cannot be better, even if it sorts all rows
-            sent[size] = np.empty(len(rows), dtype=np.intp)
-            for half in (0, 1):
-                features = kept[half][size]
-                weights, offsets = targets.moments[half].discriminate(
-                    slice(span.start, span.stop), features
-                )
-                is_out = sample.halves[rows] != half
-                scores = sample.values[np.ix_(rows[is_out], features)] @ weights.T + offsets
-                sent[size][is_out] = span.start + scores.argmax(axis=1)
+            scores = self._score_left_out(targets, [half[size] for half in kept])
+            sent[size] = targets.span.start + scores.argmax(axis=1)
             share = sample.share(rows, sent[size] == targets.labels)
             worth[size] = share - sample.price * size
         best = max(worth, key=lambda size: worth[size])

@@ -44,10 +44,7 @@ def prune(
 def regroup(
     taxonomy: "Taxonomy", labels: IndexArray, weights: Array | None = None
 ) -> "Taxonomy":
-    """Return the taxonomy with other rows, given the position of their leaves; -1 is noise.
-
-    A leaf without rows is removed; where a node has one child left, that takes its place.
-    """
+    """Return the taxonomy with other rows in its leaves; see :func:`edit_tree.regroup`."""
     return _take_nodes(taxonomy, *edit_tree.regroup(taxonomy.tree, labels, weights))
 
 

@@ -30,17 +30,13 @@ from taxarbor.tree.rule import best_scores
 if TYPE_CHECKING:
     from taxarbor.taxonomy.taxonomy import Taxonomy
 
-TEMPERATURE = 0.5
-"""Before it is measured: about the middle of what was measured on many data."""
-
+TEMPERATURE = 0.5  # until it is measured: about the middle of what was measured on many data
+MIN_FACTOR = 0.01  # the least that is measured, in units of that; its inverse is the most
 CALIBRATION_ROWS = 5000  # rows on which a temperature is found, at most
 
 SCORES_PER_BLOCK, MIN_ROWS_PER_BLOCK = 250_000, 256
 """Scores that are held at a time, so that they fit into a cache; and the fewest rows of a
 block, as each block costs some time per node."""
-
-MIN_FACTOR = 0.01
-"""The least temperature that is measured, in units of that above; its inverse is the most."""
 
 
 def predict_proba(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> Array:

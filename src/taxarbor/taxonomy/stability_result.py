@@ -13,8 +13,7 @@ MIN_JACCARD = 0.75
 """Jaccard's index from which on a cluster counts as the same (Hennig, 2007): rows in both, of
 those in either."""
 
-MIN_STABLE_SHARE = 0.5
-"""Share of the refits in which a stable cluster is recovered, separated from others."""
+MIN_STABLE_SHARE = 0.5  # of refits in which a stable cluster is recovered and separated
 
 
 class Curve(NamedTuple):
