@@ -262,10 +262,8 @@ def as_numbers(cells: Cells, name: str, missing_values: Sequence[str] = ()) -> A
     try:
         numbers: Array = mark_missing(_as_floats(cells), missing_values)
     except (TypeError, ValueError, OverflowError) as error:
-        present = (cell for cell in list_cells(cells) if not is_missing(cell))
-        odd = next((cell for cell in present if not is_number(cell)), None)
-        problem = f"column {name!r} of X {error if odd is None else f'holds {odd!r}'}"
-        raise InputError(f"{problem}, where a number is expected") from error
+        problem = f"column {name!r} of X {error}, where a number is expected"
+        raise InputError(problem) from error
     with np.errstate(all="ignore"):
         has_total = np.isfinite(numbers.sum())
     if not has_total and (is_infinite := np.isinf(numbers)).any():
@@ -285,7 +283,7 @@ def _as_floats(cells: Cells) -> Array:
         values = np.ma.filled(cells.astype(object if dtype.kind == "O" else kind), np.nan)
     else:
         values, kind = cells, float_type(cells)
-    if values.dtype.kind == "O":
+    if values.dtype.kind in "OSU":
         floats = [_as_float(cell) for cell in values.ravel().tolist()]
         values = np.array(floats).reshape(values.shape)
     if values.dtype.kind not in "fiub" or values.ndim > getattr(cells, "ndim", 1):
@@ -297,7 +295,7 @@ def _as_float(cell: Any) -> float:
     if is_missing(cell):
         return np.nan
     if not is_number(cell):
-        raise TypeError(f"has a cell {cell!r}")
+        raise TypeError(f"holds {cell!r}")
     return float(cell)
 
 
@@ -364,23 +362,16 @@ def as_factor(cells: Cells, missing_values: Sequence[str]) -> Factor:
     return Factor(places[np.asarray(codes, dtype=np.intp)], present)
 
 
-def as_times(cells: Cells, name: str) -> NDArray[np.datetime64]:
+def as_times(cells: Cells) -> NDArray[np.datetime64]:
     """Return a column of dates as times to the minute, NaT where a value is missing."""
-    try:
-        if isinstance(cells, nw.Series):
-            if isinstance(cells.dtype, nw.Datetime) and cells.dtype.time_zone:
-                cells = cells.dt.replace_time_zone(None)
-            days = cells.to_numpy()
-        else:
-            days = np.asarray(cells)
-        if days.dtype.kind != "M":
-            texts = ("NaT" if is_missing(one) else str(one).strip() for one in days.tolist())
-            days = np.array([text[:16] for text in texts], dtype="datetime64[m]")
-        return np.asarray(days, dtype="datetime64[m]")
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"column {name!r} of X holds no dates such as 2026-01-31: {error}"
-        ) from error
+    if isinstance(cells, nw.Series):
+        if isinstance(cells.dtype, nw.Datetime) and cells.dtype.time_zone:
+            cells = cells.dt.replace_time_zone(None)
+        cells = cells.to_numpy()
+    if cells.dtype.kind == "O":  # of Arrow in pandas
+        texts = ["NaT" if is_missing(one) else str(one)[:16] for one in cells]
+        cells = np.array(texts, dtype="datetime64[m]")
+    return np.ma.filled(cells.astype("datetime64[m]"), np.datetime64("NaT"))
 
 
 def text_of(value: Any) -> str:

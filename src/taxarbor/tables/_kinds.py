@@ -302,7 +302,7 @@ class _ColumnReader:
         elif name in self.days:
             kind = "text"
         if kind == "date" and self._uses_dates(name):
-            return self._read_dates(name, as_times(cells, name))
+            return self._read_dates(name, as_times(cells))
         if name in self.texts or kind in ("declared", "category", "text"):
             return self._read_texts(name, cells, kind)
         if kind == "number":

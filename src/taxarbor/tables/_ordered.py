@@ -163,13 +163,12 @@ def _rank_numbered(texts: Sequence[str]) -> list[Rank] | None:
 
 
 def _rank_ranges(texts: Sequence[str]) -> list[Rank] | None:
-    ranges = [_read_range(UNIT.sub("", text).strip()) for text in texts]
-    found = [one for one in ranges if one is not None]
-    if len(found) < len(texts) or all(low == high for low, high in found):
+    found = (_read_range(UNIT.sub("", text).strip()) for text in texts)
+    ranges = [one for one in found if one is not None]
+    if len(ranges) < len(texts) or all(low == high for low, high in ranges):
         return None
-    found.sort()
-    are_apart = all(high <= low for (_, high), (low, _) in pairwise(found))
-    return [one for one in ranges if one] if are_apart else None
+    are_apart = all(high <= low for (_, high), (low, _) in pairwise(sorted(ranges)))
+    return [*ranges] if are_apart else None
 
 
 def _read_range(text: str) -> tuple[float, float] | None:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, time
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -201,16 +202,16 @@ def _describe_short_lines(
     last = header.names[-1]
     if last in header.unnamed or not _are_empty(frame[last]).any():
         return []
-    n_short = first = 0
+    short: list[int] = []
     text.seek(0)
     lines = csv.reader(text, delimiter=separator)
     with suppress(csv.Error):  # a cell of more than 128 kB
-        for at, cells in enumerate(lines):
-            if at >= header.n_skipped and 0 < len(cells) < len(header.names):
-                n_short, first = n_short + 1, first or lines.line_num
-    lines_are = counted(n_short, "line has", "lines have")
-    note = f"{lines_are} too few cells, first line {first}; the others were taken as missing"
-    return [note] if n_short else []
+        for cells in islice(lines, header.n_skipped, None):
+            if 0 < len(cells) < len(header.names):
+                short.append(lines.line_num)
+    lines_are = counted(len(short), "line has", "lines have")
+    remark = "too few cells, first line {}; the others were taken as missing"
+    return [f"{lines_are} {remark.format(*short)}"] if short else []
 
 
 # Cells that are objects: sheets of Excel and OpenDocument, and json

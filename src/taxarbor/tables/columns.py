@@ -530,7 +530,7 @@ class Columns:
         name = self[place].name
         kind = find_kind(cells)
         if reading.kind in DATE_PARTS and kind == "date":
-            return encode_times(reading, as_times(cells, name))
+            return encode_times(reading, as_times(cells))
         if reading.kind == "number" and kind not in ("text", "category"):
             return as_numbers(cells, name, self.missing_values)
         codes, texts = as_factor(cells, self.missing_values)
