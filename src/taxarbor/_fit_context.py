@@ -126,11 +126,11 @@ def show_progress(title: str, verbose: int, unit: str = "leaves") -> Iterator[Ob
         now = time.monotonic()
         if now < drawn_at + PAUSE:
             return
-        line = f"{title}: {n_leaves} {unit}, {now - begun:.0f} s"
+        count = f"{n_leaves} {unit}"
         if max_leaves:
             bar = "#" * round(BAR_WIDTH * n_leaves / max_leaves)
-            count = f"{n_leaves} of {max_leaves} {unit}"
-            line = f"{title}: [{bar:<{BAR_WIDTH}}] {count}, {now - begun:.0f} s"
+            count = f"[{bar:<{BAR_WIDTH}}] {n_leaves} of {max_leaves} {unit}"
+        line = f"{title}: {count}, {now - begun:.0f} s"
         write("\r" + line.ljust(width))
         drawn_at, width = now, len(line)
 

@@ -95,10 +95,7 @@ def grow_leaves(
     *,
     max_children: int = 2,
 ) -> tuple[TreeBuilder, Labels]:
-    """Grow a tree of two children per split; return it, and the leaf of each row.
-
-    Splits will be merged up to ``max_children``: depth counts as it does then.
-    """
+    """Grow a tree of two children per split, see :func:`grow_tree`; return its leaves, too."""
     n_rows = coordinates.n_rows
     # In random order, so that the first rows of a node are a sample of them.
     order = draw_positions(n_rows, n_rows, node_seed(run.seed, ()))

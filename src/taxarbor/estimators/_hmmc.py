@@ -221,11 +221,7 @@ def fit_greedily(
         labels[repeats.index] = grown.labels  # all repeats of a row are in one leaf
         statistics = describe_rows(taxonomy.tree, columns, rows, labels, weights)
         scorer = fit_noise_model(
-            rows.data,
-            labels,
-            tree.n_leaves,
-            counts=repeats.counts,
-            scale=columns.scale,
+            rows.data, labels, tree.n_leaves, counts=repeats.counts, scale=columns.scale
         )
         scores = scorer.score_rows(rows.data, None, labels, n_threads=run.width)
         taxonomy = replace(taxonomy, statistics=statistics)

@@ -94,11 +94,10 @@ def minimise(
     *,
     tol: float,
     max_iter: int,
-    max_joint: int = MAX_JOINT,
 ) -> tuple[Point, Status]:
     """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``.
 
-    Also return why they ended. At most ``max_joint`` features, or twice as many as are in use,
+    Also return why they ended. At most ``MAX_JOINT`` features, or twice as many as are in use,
     move together.
     """
     gradient, metric = loss.gradient(point), None
@@ -107,7 +106,7 @@ def minimise(
             violations = penalty.violations(point.W, gradient)
             if float(violations.max(initial=0.0)) <= tol:
                 return point, Status.CONVERGED
-            features = _working_set(point.W, violations, max_joint)
+            features = _working_set(point.W, violations)
             inside = penalty.restrict(features)
             metric = Metric(_scale(loss, point, gradient))
             is_part = len(features) < len(violations)
@@ -177,10 +176,10 @@ def first_point(loss: HingeLoss, penalty: SparseGroupPenalty, labels: Labels) ->
         moved = twice
 
 
-def _working_set(W: Array, violations: Array, max_joint: int) -> IndexArray:
+def _working_set(W: Array, violations: Array) -> IndexArray:
     """Features in use, and as many that are furthest from optimal; all, where they are few."""
     in_use = W.any(axis=0)
-    size = max(max_joint, 2 * int(np.count_nonzero(in_use)))
+    size = max(MAX_JOINT, 2 * int(np.count_nonzero(in_use)))
     if size >= len(violations):
         return np.arange(len(violations))
     urgency = np.where(in_use, np.inf, violations)

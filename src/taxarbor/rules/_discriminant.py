@@ -18,7 +18,7 @@ The features of one column of a table, such as the values of a category, stay or
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.sparse import issparse
@@ -117,13 +117,10 @@ def draw_rule_sample(
     density, scale = find_density(X), np.ones(len(features))
     if sparsity.is_scaled and density == 1.0:
         scale = np.sqrt(np.where(variances > 0.0, variances, 1.0))[features]
-    if issparse(rows):
-        values = rows[:, features].toarray()
-    else:
-        values = rows if len(features) == X.shape[1] else rows[:, features]
+    chosen: Any = rows if len(features) == X.shape[1] else rows[:, features]
+    values = chosen.toarray() if issparse(rows) else chosen
     values = (values - center[features].astype(X.dtype)) / scale.astype(X.dtype)
-    rounding = (ROUNDING * np.abs(values).max(axis=0)) ** 2
-    rounding *= eps**2
+    rounding = (ROUNDING * np.abs(values).max(axis=0)) ** 2 * eps**2
     owner = np.arange(X.shape[1]) if sparsity.owner is None else sparsity.owner
     return RuleSample(
         np.ascontiguousarray(values),

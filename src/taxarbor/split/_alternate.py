@@ -152,10 +152,9 @@ class Alternation:
     @property
     def rule_labels(self) -> Labels:
         """The child of each row's highest score, the first of ties, whatever the bounds."""
-        f = self.scores
-        child = f[:, 0] < 0 if f.shape[1] == 1 else f.argmax(axis=1)
-        labels: Labels = child.astype(self.labels.dtype)
-        return labels
+        is_pair = self.scores.shape[1] == 1
+        child = self.scores[:, 0] < 0 if is_pair else self.scores.argmax(axis=1)
+        return child.astype(self.labels.dtype)
 
     @property
     def label_scores(self) -> float:
@@ -171,11 +170,7 @@ class Alternation:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeProblem:
-    """The optimisation problem of one node, on all of its rows or a sample of them.
-
-    It ends when a round lowers the objective by less than the share ``tol``, or when no row
-    moves and no feature violates optimality by more than ``violation``.
-    """
+    """The optimisation of one node, on all its rows or a sample; it ends as a SplitProblem."""
 
     penalty: SparseGroupPenalty  # on the weights of all children
     balance: tuple[float, float]  # least and greatest size of a child, in equal shares

@@ -307,14 +307,13 @@ def _claims(taxonomy: Taxonomy) -> Claims:
     tree, columns, means = taxonomy.tree, taxonomy.columns, taxonomy.means
     n_nodes, n_features = tree.n_nodes, columns.n_features
     yield tree.n_features in (None, n_features), f"the columns must make {n_features} features"
-    if taxonomy.statistics is not None and means is not None:
+    if means is not None:
         message = f"statistics must be of {n_nodes} nodes and {n_features} features"
         yield means.shape == (n_nodes, n_features), message
         yield np.isfinite(means).all(), "means must be finite"
-        missing = taxonomy.missing
-        is_right = missing is None or missing.shape == (n_nodes, len(columns))
-        is_right = is_right and (missing is None or bool((missing <= 1.0 + 1e-9).all()))
-        yield is_right, "missing must be a share for each node and column"
+    if (missing := taxonomy.missing) is not None:
+        are_shares = missing.shape == (n_nodes, len(columns)) and (missing <= 1.0 + 1e-9).all()
+        yield are_shares, "missing must be a share for each node and column"
     if taxonomy.noise_model is not None:
         width = taxonomy.noise_model.centers.shape[1]
         yield n_features == width, "noise_model must have a column for each feature"
