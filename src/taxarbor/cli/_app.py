@@ -1,7 +1,4 @@
-"""All commands: each parses its options, calls the library and shows the result.
-
-What takes long to load is imported when a command runs, so that help and completion are fast.
-"""
+"""All commands: each parses its options, calls the library and shows the result."""
 
 import csv
 import platform
@@ -20,8 +17,7 @@ from taxarbor.cli import _shell as shell
 
 AUTO: Final = "auto"
 DEMO_CLUSTERS = 12
-CLASS_DEPTH = 2
-"""Level of the biological classification whose classes colour the page."""
+CLASS_DEPTH = 2  # level of the classification whose classes colour the page
 ExportFormat: TypeAlias = Literal["json", "newick", "dot", "csv"]
 SUFFIXES: dict[str, ExportFormat] = {
     **{".json": "json", ".csv": "csv"},
@@ -33,9 +29,7 @@ _tree: Any = partial(shell.option, rich_help_panel="Tree")
 
 def fit(
     data: shell.Data,
-    output: Annotated[
-        Path | None, shell.option("Model; default: named after DATA.", "--output", "-o")
-    ] = None,
+    output: Annotated[Path | None, shell.output("Model; default: named after DATA.")] = None,
     n_clusters: Annotated[
         str, shell.option("Number of clusters, or auto; default: 8.", "--n-clusters", "-k")
     ] = "8",
@@ -44,9 +38,7 @@ def fit(
     format: shell.Format = None,
     labels: Annotated[Path | None, shell.option("Also write the cluster of each row.")] = None,
     report: Annotated[Path | None, shell.option("Also write an HTML report.")] = None,
-    show: Annotated[
-        bool, shell.option("Also write an HTML report, and open it in a browser.", "--open")
-    ] = False,
+    show: Annotated[bool, shell.option("Also write and open a report.", "--open")] = False,
     force: shell.Force = False,
     as_json: shell.Json = False,
     columns: Annotated[str | None, _table("Use only these columns: a,b,c.")] = None,
@@ -145,9 +137,7 @@ def _split(text: str | None) -> list[str]:
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="HTML report to write.")
-    ] = Path("demo.html"),
+    output: Annotated[Path, shell.output("Report; default: demo.html.")] = Path("demo.html"),
     force: shell.Force = False,
     as_json: shell.Json = False,
 ) -> None:
@@ -236,9 +226,7 @@ def predict(
     output: shell.Output = None,
     n_clusters: shell.Clusters = None,
     id_column: shell.IdColumn = None,
-    proba: Annotated[
-        bool, typer.Option("--proba", help="Add the probability of each cluster.")
-    ] = False,
+    proba: Annotated[bool, shell.option("Add probabilities of clusters.", "--proba")] = False,
     format: shell.Format = None,
     sheet: shell.Sheet = None,
     force: shell.Force = False,
@@ -275,7 +263,7 @@ def predict(
 def report(
     model: shell.Model,
     data: shell.TrainingData,
-    output: Annotated[Path, shell.option("HTML file to write.", "--output", "-o")],
+    output: Annotated[Path, shell.output("HTML file to write.")],
     id_column: shell.IdColumn = None,
     label_column: shell.LabelColumn = None,
     title: Annotated[str | None, shell.option("Title; default: the name of DATA.")] = None,
@@ -303,11 +291,9 @@ def explain(
     model: shell.Model,
     data: shell.TrainingData,
     node: Annotated[
-        str | None, shell.option("Explain one node: its number, or a cluster, c0, c1, ...")
+        str | None, shell.option("Explain one node: its number, or c0, c1.")
     ] = None,
-    row: Annotated[
-        str | None, shell.option("Explain one row: its name, or its number from 0.")
-    ] = None,
+    row: Annotated[str | None, shell.option("Explain one row: its name or number.")] = None,
     id_column: shell.IdColumn = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of features and rows.")] = 5,
     format: shell.Format = None,
@@ -349,10 +335,7 @@ def explain(
 def assess(
     model: shell.Model,
     data: shell.TrainingData,
-    output: Annotated[
-        Path | None,
-        shell.option("Model to write; default: MODEL, which is replaced.", "--output", "-o"),
-    ] = None,
+    output: Annotated[Path | None, shell.output("Model; default: MODEL is replaced.")] = None,
     refits: Annotated[int, shell.option("Number of refits; default: 20.", min=1)] = 20,
     format: shell.Format = None,
     sheet: shell.Sheet = None,
@@ -437,9 +420,7 @@ def _print_version(is_requested: bool) -> None:
 def start(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
+        shell.option("Print the version.", "--version", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Hierarchical clustering with rules that people can read.

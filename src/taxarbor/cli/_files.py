@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STDIN = Path("-")
-MAX_BYTES_IN_MEMORY = 200_000_000
-"""Size of the largest file that is read into memory if its format can be read in blocks."""
-SAMPLE_ROWS = 100_000
-"""Rows of a folder or a large file that explain and report read."""
+MAX_BYTES_IN_MEMORY = 200_000_000  # of a file whose format can be read in blocks
+SAMPLE_ROWS = 100_000  # rows of a folder or a large file that explain and report read
 COMPRESSION = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 LABEL_SUFFIXES = ("", ".csv", ".tsv", ".txt", ".parquet")
 
@@ -102,10 +100,7 @@ class DataFile:
         return has_blocks and self.path.stat().st_size > MAX_BYTES_IN_MEMORY
 
     def find_embedding(self, name: str | None, known: Sequence[str] | None) -> TableLike:
-        """Return the embedding that an option names, in a form that ``fit`` takes.
-
-        It may be one of the known columns, a .npy file, an entry of obsm or another column.
-        """
+        """Return the column, .npy file or entry of obsm of an option, as ``fit`` takes it."""
         if name is None or name in (known or ()) or name.endswith(".npy"):
             return name
         if self.kind == "h5ad":
@@ -149,10 +144,7 @@ def read_rows(taxonomy: Taxonomy, file: DataFile, option: str = "") -> Table:
 def attach_rows(
     taxonomy: Taxonomy, rows: Table, most: int | None = None
 ) -> tuple[Taxonomy, Table]:
-    """Return a model with its rows in memory, ``most`` of them, and these.
-
-    Of a folder or a large file they are a sample, and a warning says so.
-    """
+    """Return a model with its rows in memory, and these: of many, a sample, with a warning."""
     source = rows.X
     if source.n_rows != taxonomy.tree.n_rows:
         given = f"{counted(source.n_rows, 'row')}, and the model was fitted to"
@@ -304,10 +296,7 @@ def format_csv(
 def write_labels(
     path: Path | None, labels: IndexArray, rows: Table, probabilities: Array | None = None
 ) -> None:
-    """Write a line per row to a file or standard output: its name or number, its cluster.
-
-    And, if given, the probability of this cluster, which noise (-1) has none of, and of each.
-    """
+    """Write the cluster of each row and, if given, the probabilities, which noise has not."""
     import pandas as pd
 
     frame = pd.DataFrame({"cluster": labels})

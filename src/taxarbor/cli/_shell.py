@@ -18,15 +18,12 @@ from taxarbor._errors import InputError, printable
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-UsageError: Any = typer.BadParameter.__mro__[1]
-"""The error of typer for unknown options; its class depends on the version of typer."""
-OPTION_NAMES = {
+UsageError: Any = typer.BadParameter.__mro__[1]  # its class depends on the version of typer
+OPTION_NAMES = {  # of parameters, where they differ
     **{"random_state": "seed", "n_jobs": "jobs", "feature_names": "names"},
-    **{"categorical_features": "categories", "text_features": "text"},
-    **{"numeric_features": "numbers"},
-    **{"missing_values": "missing"},
+    **{"categorical_features": "categories", "numeric_features": "numbers"},
+    **{"text_features": "text", "missing_values": "missing"},
 }
-"""Parameters whose options have other names."""
 
 
 # Options
@@ -37,7 +34,12 @@ def option(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, show_default=False, **more)
 
 
-def _argument(help: str, name: str) -> Any:
+def output(help: str) -> Any:
+    """Declare the option for a file to write."""
+    return option(help, "--output", "-o")
+
+
+def _argument(name: str, help: str) -> Any:
     return typer.Argument(help=help, metavar=name, show_default=False)
 
 
@@ -45,38 +47,22 @@ FileFormat: TypeAlias = Literal[
     "csv", "tsv", "txt", "xlsx", "ods", "json", "jsonl", "feather", "arrow", "orc", "parquet",
     "npy", "npz", "h5ad",
 ]  # fmt: skip
-Model = Annotated[Path, _argument("Model written by fit.", "MODEL")]
-Data = Annotated[
-    Path,
-    _argument("Table: csv, xlsx, json, parquet, npz, ..., or a folder; - is stdin.", "DATA"),
-]
+Model = Annotated[Path, _argument("MODEL", "Model written by fit.")]
+Data = Annotated[Path, _argument("DATA", "Table (csv, xlsx, json, ...) or folder; - is stdin.")]
 TrainingData = Annotated[
-    Path, _argument("Table the model was fitted to, in the same order; - is stdin.", "DATA")
+    Path, _argument("DATA", "Table the model was fitted to, in the same order; - is stdin.")
 ]
 Clusters = Annotated[
-    int | None,
-    option("Number of clusters: undo the last splits of the tree.", "--clusters", min=1),
+    int | None, option("Number of clusters: undo the last splits.", "--clusters", min=1)
 ]
-IdColumn = Annotated[
-    str | None, option("Column with the names of the rows; default: detected.")
-]
-LabelColumn = Annotated[
-    str | None, option("Column with known classes; never used as a feature.")
-]
+IdColumn = Annotated[str | None, option("Column with names of rows; default: detected.")]
+LabelColumn = Annotated[str | None, option("Column with known classes; never a feature.")]
 Format = Annotated[
-    FileFormat | None,
-    option("Format of DATA; default: by its extension.", "--format", metavar="FORMAT"),
+    FileFormat | None, option("Format of DATA; default: by its extension.", metavar="FORMAT")
 ]
-Sheet = Annotated[
-    str | None, option("Sheet of xlsx or ods; default: the first that is not empty.")
-]
-Embedding = Annotated[
-    str | None,
-    option("Vectors to cluster: a column, an entry of obsm, or a .npy file."),
-]
-Output = Annotated[
-    Path | None, option("File to write; default: standard output.", "--output", "-o")
-]
+Sheet = Annotated[str | None, option("Sheet of xlsx or ods; default: the first with a table.")]
+Embedding = Annotated[str | None, option("Vectors: a column, entry of obsm, or .npy file.")]
+Output = Annotated[Path | None, output("File to write; default: standard output.")]
 Jobs = Annotated[int, option("Number of threads; -1 for all processors.")]
 Seed = Annotated[int, option("Random seed; default: 0.", min=0, max=2**32 - 1)]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]

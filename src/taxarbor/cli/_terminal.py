@@ -25,23 +25,18 @@ from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._text import outline
 
-COLOURS = {1: "blue", -1: "red"}
-"""Of a feature that is higher or lower."""
-N_LEVELS_SHOWN, N_LINES_SHOWN = 3, 40
-"""The part of the tree that fit prints."""
-UNLIMITED_WIDTH = 10_000
-"""Columns where there is no terminal: lines stay whole for other programs."""
-SCORES = {
+COLOURS = {1: "blue", -1: "red"}  # of a feature that is higher or lower
+N_LEVELS_SHOWN, N_LINES_SHOWN = 3, 40  # the part of the tree that fit prints
+UNLIMITED_WIDTH = 10_000  # without a terminal: lines stay whole for other programs
+SCORES = {  # that are shown
     "adjusted_rand": "pairs of rows in the same cluster, compared with the classes",
     "adjusted_mutual_info": "mutual information of clusters and classes",
     "dendrogram_purity": "purity of the smallest node with two rows of a class",
 }
-"""The measures that are shown."""
-N_MEMBERS, N_LISTED = 6, 3
-"""Rows that are listed below a cluster, and features and rows in the table of nodes."""
+N_MEMBERS, N_LISTED = 6, 3  # rows below a cluster; features and rows in the table of nodes
 FEATURE = {"words": "feature"}
 EXAMPLE = {"name": "row", "margin": "margin"}
-RECORDS = {
+RECORDS = {  # of a node or a row: headings, and the titles of columns
     "distinctive_features": (
         "Distinctive features, compared with all rows",
         FEATURE | {"effect": "effect", "mean": "mean", "all_mean": "all rows"},
@@ -60,7 +55,6 @@ RECORDS = {
         | {"why": "because"},
     ),
 }
-"""What is known about a node or a row: headings, and the titles of columns."""
 
 
 def draw(drawing: RenderableType) -> None:
@@ -143,8 +137,7 @@ def list_nodes(taxonomy: Taxonomy, max_depth: int | None = None) -> list[dict[st
     """Return the nodes of a tree as plain values, as ``to_frame`` has them."""
     frame = to_frame(taxonomy)
     is_shown = frame["depth"] <= (taxonomy.tree.height if max_depth is None else max_depth)
-    nodes: list[dict[str, Any]] = frame[is_shown].to_dict("records")
-    return nodes
+    return list(frame[is_shown].to_dict("records"))
 
 
 # Tables
