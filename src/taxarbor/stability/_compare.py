@@ -31,18 +31,10 @@ from taxarbor.taxonomy.probabilities import jaccard
 from taxarbor.taxonomy.stability_result import MIN_JACCARD, Curve
 from taxarbor.tree import Tree
 
-MAX_CONSECUTIVE, CUT_RATIO = 50, 1.1
-"""Up to how many clusters each cut is measured, and the ratio of one to the next beyond."""
-
-ALPHA = 0.05
-"""Level of the test for a gap, in one refit."""
-
-WINDOW = 1 / 3
-"""Width of a window, in units of the distance of the two medians."""
-
-N_WINDOWS = 21
-"""Windows that are tried at each place."""
-
+MAX_CONSECUTIVE, CUT_RATIO = 50, 1.1  # cuts measured one by one; the ratio of those beyond
+ALPHA = 0.05  # level of the test for a gap, in one refit
+WINDOW = 1 / 3  # width of a window, in units of the distance of the two medians
+N_WINDOWS = 21  # that are tried at each place
 TINY = 1e-12
 
 
@@ -112,10 +104,7 @@ def measure_curve(refits: Refits, reference: Refits) -> Curve:
 
 
 def _list_cuts(tree: Tree) -> IndexArray:
-    """Return numbers of clusters that a tree can be cut into: all small ones, some large ones.
-
-    They begin with 1 and end with the number of leaves.
-    """
+    """Return numbers of clusters to cut a tree into, from 1 to all: of large ones, some."""
     n_added = np.bincount(tree.birth)[1:] - 1
     sizes = [1]
     for size in (1 + np.cumsum(n_added, dtype=np.intp)).tolist():
@@ -142,9 +131,8 @@ def _measure_cuts(refits: Refits, sizes: IndexArray) -> Array:
             others = _reassign(refits.coordinates, cut, half)
             index = jaccard(labels, others)
             match, is_recovered = index.argmax(axis=1), index.max(axis=1) >= MIN_JACCARD
-            is_tested = np.zeros(index.shape[1], dtype=bool)
-            is_tested[match[is_recovered]] = True
             if is_recovered.any():
+                is_tested = np.isin(np.arange(index.shape[1]), match[is_recovered])
                 is_recovered &= find_separated(Z, others, is_seen, is_tested)[match]
             n_recovered += is_recovered
         shares.append(float(n_recovered.min()) / len(refits.models))
@@ -164,10 +152,7 @@ def _reassign(coordinates: Coordinates, labels: IndexArray, rows: IndexArray) ->
 
 
 def _count_common(tree: Tree, other: Tree, labels: IndexArray, rows: IndexArray) -> Array:
-    """Return the weight of those of some rows that are in each node of two trees.
-
-    ``labels`` are the leaves of all rows in the other tree.
-    """
+    """Return the weight of rows in each two nodes, given their leaves in the other tree."""
     counts = np.zeros((tree.n_leaves, other.n_leaves))
     weights = 1.0 if tree.weights is None else tree.weights[rows]
     np.add.at(counts, (tree.labels[rows], labels[rows]), weights)
@@ -274,10 +259,7 @@ def _list_members(labels: IndexArray, K: int, chosen: Mask) -> list[IndexArray]:
 
 
 def _find_discriminants(Z: Array, members: list[IndexArray], means: Array) -> Array:
-    """Return the means in the metric of the scatter within clusters, as leaves compete in it.
-
-    The difference of two is the direction that separates them best.
-    """
+    """Return the means in the metric that leaves compete in: differences separate best."""
     within = np.zeros((Z.shape[1], Z.shape[1]))
     for rows, mean in zip(members, means, strict=True):
         centered = Z[rows] - mean

@@ -2,11 +2,11 @@
 
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
@@ -24,19 +24,13 @@ from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import Tree
 
-MAX_ROWS = 10000
-"""Rows that the halves are drawn from: each refit sees one half, and the other tests it."""
-
-MIN_ROWS = 4
-"""Rows that can be halved, with something to divide in each half."""
-
+MAX_ROWS = 10000  # that halves are drawn from: a refit sees one, and the other tests it
+MIN_ROWS = 4  # that can be halved, with something to divide in each half
 N_REFITS = 20
+REFITS_PER_REFERENCE = 4  # one in so many is repeated on rows without clusters
 
 RandomState: TypeAlias = int | np.random.RandomState | None
 Fit: TypeAlias = Callable[[], BaseEstimator]
-
-REFITS_PER_REFERENCE = 4
-"""One refit in so many is repeated on reference rows without clusters."""
 
 
 def assess(
@@ -178,26 +172,17 @@ def _refit(
 def _encode_rows(model: BaseEstimator, X: TableLike) -> Matrix:
     """Return the rows of a fitted model as an array of features, or raise InputError."""
     if isinstance(model, Taxonomy):
-        raise InputTypeError(
-            "a taxonomy cannot be fitted again: pass the model that it came from, whose "
-            "taxonomy_ it is"
-        )
+        raise InputTypeError("must be the fitted model, not its taxonomy_", "model")
     taxonomy = taxonomy_of(model)
     if not taxonomy.tree.has_rows:
-        raise InputError(
-            "the model does not hold the labels of its rows: assess one that was fitted to "
-            "rows in memory, such as a sample of them"
-        )
+        raise InputError("the model does not hold labels: assess one fitted to rows in memory")
     columns, (_, source) = taxonomy.columns, load_rows(taxonomy, X)
     table = source.sample(source.n_rows, 0).table
     match = columns.match(source.names, source.n_columns)
     data: Matrix = columns.encode(table, match).data
     if data.shape[0] != taxonomy.tree.n_rows:
-        raise InputError(
-            f"has {counted(data.shape[0], 'row')}, and the model was fitted to "
-            f"{taxonomy.tree.n_rows:,}: pass the same rows, in the same order",
-            "X",
-        )
+        given = f"{counted(data.shape[0], 'row')}, and the model was fitted to"
+        raise InputError(f"has {given} {taxonomy.tree.n_rows:,}: pass the same rows", "X")
     if not can_refit(taxonomy.tree):
         n_rows = counted(len(_list_rows(taxonomy.tree)), "row")
         raise InputError(f"has {n_rows} in the tree; refits to halves need {MIN_ROWS}", "X")
@@ -227,10 +212,10 @@ def _clone_for_half(
 ) -> BaseEstimator:
     """Return an unfitted copy for half of the rows: bounds on leaf sizes are in proportion."""
     given = model.get_params()
-    changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0}
+    # All are fitted to the same features.
+    changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "encoder": taxonomy.columns}
     if "noise" in given:
         changed["noise"] = 0.0
-    changed["encoder"] = taxonomy.columns  # all are fitted to the same features
     if (n_clusters := given["n_clusters"]) is not None:
         n_leaves = taxonomy.tree.n_leaves if n_clusters == "auto" else n_clusters
         changed["n_clusters"] = min(n_leaves, max(n_half // 2, 1))
@@ -253,17 +238,10 @@ def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Arr
 def _run_all(fits: list[Fit], n_threads: int, verbose: int) -> list[BaseEstimator]:
     """Return the fitted models, in the order of their fits."""
     models: list[BaseEstimator] = []
-    with (
-        show_progress("assess", verbose, "refits") as observer,
-        warnings.catch_warnings(),
-        ThreadPoolExecutor(n_threads) as pool,
-    ):
+    run = Parallel(n_threads, require="sharedmem", return_as="generator")
+    with show_progress("assess", verbose, "refits") as observer, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            for model in (pool.map if n_threads > 1 else map)(lambda fit: fit(), fits):
-                models.append(model)
-                observer(len(models), len(fits))
-        except BaseException:  # Ctrl-C: refits that wait are not begun
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for model in run(delayed(fit)() for fit in fits):
+            models.append(model)
+            observer(len(models), len(fits))
     return models
