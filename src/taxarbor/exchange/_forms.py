@@ -78,16 +78,14 @@ def from_labels(labels: ArrayLike) -> Taxonomy:
         distinct = sorted(dict.fromkeys(listed))
     except TypeError as error:
         raise InputError(
-            "labels must be of one type that can be hashed and sorted, and none missing; "
-            f"map(str, labels) may help ({error})"
+            f"labels must be of one type; try map(str, labels) ({error})"
         ) from error
     if any(is_missing(label) and not isinstance(label, str) for label in distinct):
         raise InputError("labels must not be missing, got None or NaN")
     code_of = {label: code for code, label in enumerate(distinct)}
     builder = TreeBuilder(len(listed))
     if len(distinct) > 1:
-        codes = map(code_of.__getitem__, listed)
-        builder.add_split(0, np.fromiter(codes, dtype=np.intp, count=len(listed)))
+        builder.add_split(0, np.array([code_of[label] for label in listed]))
     return Taxonomy(builder.freeze())
 
 
@@ -130,9 +128,7 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
     if not has_heights:
         matrix = np.column_stack([matrix, np.zeros_like(matrix)])
     if matrix.dtype.kind not in "iuf" or not np.isfinite(matrix).all():
-        raise InputError(
-            "Z must hold finite numbers, as scipy.cluster.hierarchy.linkage returns"
-        )
+        raise InputError("Z must hold finite numbers, as SciPy's linkage returns")
     matrix = matrix.astype(np.float64)
     try:
         is_valid_linkage(matrix, throw=True, name="Z")
@@ -144,9 +140,7 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
     n_rows = len(pairs) + 1
     n_leaves = n_rows if n_clusters is None else operator.index(n_clusters)
     if not 1 <= n_leaves <= n_rows:
-        raise InputError(
-            f"n_clusters must be between 1 and the number of rows, {n_rows}, got {n_leaves}"
-        )
+        raise InputError(f"must be from 1 to {n_rows}, the rows; got {n_leaves}", "n_clusters")
     sizes = [1] * n_rows
     for left, right in pairs.tolist():
         sizes.append(sizes[left] + sizes[right])
@@ -387,8 +381,7 @@ def to_dot(taxonomy: object, names: Sequence[str] | None = None) -> str:
     leaves = leaf_names(taxonomy, names)
     lines = ["digraph taxonomy {", "  node [shape=box];"]
     for _, node, reasons, _ in outline(taxonomy, None, 3, taxonomy.tree.n_nodes):
-        if node is None:
-            continue
+        assert node is not None
         parts = [printable(leaves.get(node, "")), ", ".join(map(phrase, reasons))]
         parts += [count_rows(taxonomy, node), describe_rule(taxonomy, node)]
         parts.append(describe_stability(taxonomy, node))

@@ -31,10 +31,8 @@ from taxarbor.tree.edit_tree import sum_below
 Floats: TypeAlias = NDArray[np.float64]
 Similarity: TypeAlias = Literal["shortest_path", "path_sharing"]
 
-PAIRS_PER_BLOCK = 2**18
-"""Pairs of leaves to hold at once: a few megabytes. More is no faster."""
-RELATIVE_ROUNDING = 1e-13
-"""A chance error smaller than this, relative to the terms it is a difference of, is 0."""
+PAIRS_PER_BLOCK = 2**18  # of leaves, to hold at once: a few megabytes. More is no faster
+RELATIVE_ROUNDING = 1e-13  # a smaller chance error, relative to its terms, is 0
 
 
 def tree_scores(
@@ -123,9 +121,7 @@ def _count_classes(tree: Tree, y: ArrayLike) -> tuple[IndexArray, list[str]]:
         rows_are = counted(n_excluded, "row") + (" is" if n_excluded == 1 else " are")
         warn_caller(f"{rows_are} excluded from the scores: no label", UserWarning)
     if n_rows < 2:
-        raise InputError(
-            f"scores compare pairs of rows with a label: at least two are needed, got {n_rows}"
-        )
+        raise InputError(f"scores compare rows with a label: two are needed, got {n_rows}")
     leaf = np.repeat(np.arange(tree.n_leaves), tree.sizes[tree.leaves])  # of rows in this order
     counts = np.zeros((tree.n_leaves, len(classes.names)), dtype=np.intp)
     np.add.at(counts, (leaf[is_known], codes[is_known]), 1)
@@ -159,15 +155,12 @@ def _purity(tree: Tree, counts: IndexArray) -> float:
 class LeafPairs(NamedTuple):
     """All pairs of some leaves of a tree, in blocks: large trees need no square matrix.
 
-    ``depth`` has the number of edges above each of the given leaves, from left to right.
-    ``parting`` is the depth of the node where the branches of neighbours part: those of others
-    part at the shallowest of the places between them. ``diameter`` is the most edges between
-    any two leaves of the whole tree, given or not.
+    Two leaves part at the shallowest of the places between them where neighbours do.
     """
 
-    depth: IndexArray
-    parting: IndexArray
-    diameter: int
+    depth: IndexArray  # edges above each of the leaves, from left to right
+    parting: IndexArray  # depths of the nodes where the branches of neighbours part
+    diameter: int  # the most edges between any two leaves of the tree, given or not
 
     @classmethod
     def of(cls, parents: IndexArray, leaves: IndexArray) -> Self:

@@ -13,10 +13,8 @@ from taxarbor._errors import InputError, InputTypeError, printable, some
 from taxarbor._frames import is_missing
 from taxarbor._types import IndexArray, set_frozen
 
-NO_LABEL = "(no label)"
-"""What rows without a class are called wherever classes are shown."""
-MAX_NAMED = 5
-"""Names in an error message, at most."""
+NO_LABEL = "(no label)"  # what rows without a class are called wherever classes are shown
+MAX_NAMED = 5  # in an error message
 
 
 @final
@@ -39,10 +37,8 @@ class Classes:
         # NumPy would turn ["a", nan] into two strings.
         values = np.asarray(given, dtype=object if isinstance(given, Sequence) else None)
         if values.shape != (n_rows,):
-            raise InputError(
-                f"there must be one class for each of the {n_rows} rows of the tree, an array "
-                f"of shape ({n_rows},); got shape {values.shape}"
-            )
+            expected = f"one class for each of the {n_rows} rows, shape ({n_rows},)"
+            raise InputError(f"there must be {expected}; got shape {values.shape}")
         if values.dtype.kind == "S":
             values = np.char.decode(values)
         elif values.dtype.kind in "mM":  # times in nanoseconds would be listed as integers
@@ -51,9 +47,7 @@ class Classes:
         try:  # looked up one by one: several times as fast as sorting strings
             name_of = {one: str(one) for one in dict.fromkeys(labels) if not is_missing(one)}
         except TypeError as error:
-            raise InputError(
-                f"there must be one class per row, such as a number or a name: {error}"
-            ) from error
+            raise InputError(f"a class must be a number or a name: {error}") from error
         if not name_of:
             raise InputError(f"none of the {n_rows} rows has a label: there are no classes")
         texts = [name_of.get(one) for one in labels]
@@ -63,10 +57,7 @@ class Classes:
         return cls(names, np.fromiter(codes, dtype=np.intp, count=n_rows))
 
     def count(self, rows: IndexArray) -> list[tuple[int, int]]:
-        """Return the classes of some rows and how many are of each, the largest first.
-
-        Rows without a class come last, as class -1.
-        """
+        """Count rows by class, the largest first; those without one come last, as -1."""
         counts = np.bincount(self.codes[rows] + 1, minlength=len(self.names) + 1)
         largest = [*np.argsort(-counts[1:], kind="stable").tolist(), -1]
         return [(code, int(counts[code + 1])) for code in largest if counts[code + 1]]
@@ -146,10 +137,7 @@ class ClassTree:
         if isinstance(source, cls):
             return source
         if not isinstance(source, Mapping):
-            raise InputTypeError(
-                "a tree of classes must be nested mappings, or a mapping from each class to "
-                f"its path; got {type(source).__name__}"
-            )
+            raise InputTypeError(f"a class tree must be a mapping; got {type(source).__name__}")
         parents: list[int] = []
         names: list[str] = []
         pending: list[tuple[int, object]] = [
@@ -185,8 +173,8 @@ class ClassTree:
         if unknown := [label for label in classes if str(label) not in number]:
             raise InputError(
                 f"{len(unknown)} of the {len(classes)} classes in y are not leaves of the true "
-                f"tree: {_list(unknown)}; its leaves are {_list(self.names)}. If y numbers the "
-                "classes, pass their names: class_names[y]"
+                f"tree: {_list(unknown)}; its leaves are {_list(self.names)}. Numbers must be "
+                "made names: class_names[y]"
             )
         return np.array([number[str(label)] for label in classes], dtype=np.intp)
 
@@ -232,10 +220,7 @@ def _nest(paths: Mapping[str, object]) -> dict[str, Any]:
     leaves = []
     for label, path in paths.items():
         if isinstance(path, str) or not isinstance(path, Sequence | np.ndarray):
-            raise InputError(
-                "a path must be a sequence of names, from the root to the node above the "
-                f"class; got {reprlib.repr(path)}"
-            )
+            raise InputError(f"a path must be a list of names; got {reprlib.repr(path)}")
         node = top
         for name in (*map(str, path), str(label)):
             key = id(node), name
