@@ -22,14 +22,10 @@ from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.taxonomy.taxonomy import taxonomy_of
 from taxarbor.tree import LinearRule, Tree
 
-MAX_STANDARD_ERRORS = 6.0
-"""That the mean of a column may differ by from that of the fit, beyond float32's rounding."""
-FIT_SAMPLE_ROWS = 100_000
-"""Rows of the smallest sample that a tree is found on."""
-MIN_RELATIVE_SHARE = 0.3
-"""A second feature is named only if its share is at least this part of the first one's."""
-N_NAMED, NAME_LENGTH = 2, 48
-"""Features in the name of a node, and characters of each."""
+MAX_STANDARD_ERRORS = 6.0  # between the mean of a column and that of the fit
+FIT_SAMPLE_ROWS = 100_000  # rows of the smallest sample that a tree is found on
+MIN_RELATIVE_SHARE = 0.3  # of the first feature's share, for a second one to be named
+N_NAMED, NAME_LENGTH = 2, 48  # features in the name of a node, and characters of each
 
 
 def explain(
@@ -88,10 +84,8 @@ def explain(
         taxonomy = replace(taxonomy, columns=replace(columns, names=tuple(names)))
     rows = read_rows(taxonomy, source)
     if (n_rows := rows.data.shape[0]) != taxonomy.tree.n_rows:
-        raise InputError(
-            f"X has {n_rows:,} rows, but the tree was grown on {taxonomy.tree.n_rows:,}: pass "
-            "the same rows, in the same order"
-        )
+        rows_are = f"has {n_rows:,} rows, and the tree {taxonomy.tree.n_rows:,}"
+        raise InputError(f"{rows_are}: pass the same rows, in the same order", "X")
     taxonomy = taxonomy if taxonomy.tree.has_rows else taxonomy.attach(source)
     table, came_with_rules = FeatureTable.of(taxonomy, rows), has_rules(taxonomy.tree)
     assert table.rows is not None
@@ -125,10 +119,9 @@ def add_what_is_missing(taxonomy: Taxonomy, table: FeatureTable) -> Taxonomy:
     if taxonomy.statistics is None:
         rows = FeatureRows(table.data, table.missing)
         statistics = describe_rows(tree, columns, rows, tree.labels, tree.weights)
-        taxonomy = replace(taxonomy, statistics=statistics)
         if table.rows is not None and not columns.readings:
             columns = replace(columns, is_boolean=table.rows.find_booleans())
-            taxonomy = replace(taxonomy, columns=columns)
+        taxonomy = replace(taxonomy, statistics=statistics, columns=columns)
     means = taxonomy.means
     assert means is not None
     if not has_rules(tree):
@@ -173,7 +166,6 @@ def check_same_rows(taxonomy: Taxonomy, summary: ColumnSummary, table: FeatureTa
         name = taxonomy.columns.feature_name(column)
         before, now = (format_number(float(means[column])) for means in (fitted, center))
         raise InputError(
-            "X does not hold the rows that the tree was grown on, in the same order: the mean "
-            f"of {name} was {before}, and is {now} now. If the rows were scaled for the fit, "
-            "pass the scaled rows, pipeline[:-1].transform(X)"
+            f"X does not hold the rows of the tree, in the same order: the mean of {name} was "
+            f"{before}, and is {now} now. If they were scaled, pass pipeline[:-1].transform(X)"
         )

@@ -27,15 +27,11 @@ from taxarbor.taxonomy._reasons import category_of
 from taxarbor.tree import LinearRule, Tree
 from taxarbor.tree.rule import dividing_feature, threshold_of
 
-Places: TypeAlias = IndexArray | slice | list[int]
-"""Positions of rows, or numbers of features."""
+Places: TypeAlias = IndexArray | slice | list[int]  # positions of rows, or numbers of features
 
-UNKNOWN = "unknown"
-"""Stands for missing values."""
-N_CONTRIBUTIONS = 3
-"""Features named per step."""
-PRECISION = 2.0**17
-"""To which contributions are compared: rounding must not decide which are named."""
+UNKNOWN = "unknown"  # stands for missing values
+N_CONTRIBUTIONS = 3  # features named per step
+PRECISION = 2.0**17  # to which contributions are compared: rounding must not decide
 
 
 # Cells
@@ -44,16 +40,12 @@ PRECISION = 2.0**17
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureTable:
-    """Rows as features of a taxonomy, and the missing cells of the table they come from.
-
-    ``rows`` scores the data, if there are any; ``missing`` is a mask of the same rows with the
-    columns of the user's table, or None. ``column_of`` is the column of each feature.
-    """
+    """Rows as features of a taxonomy, and the missing cells of the table they come from."""
 
     data: Matrix
-    rows: Rows | None
-    missing: "Matrix | None"
-    column_of: IndexArray
+    rows: Rows | None  # which score the data, if there are any
+    missing: "Matrix | None"  # a mask of the same rows, with the columns of the user's table
+    column_of: IndexArray  # of each feature
 
     @classmethod
     def of(cls, taxonomy: Taxonomy, rows: FeatureRows) -> Self:
@@ -98,11 +90,10 @@ class FeatureTable:
 
 
 def _dense_part(matrix: Any, positions: Places, columns: Places) -> Array:
-    if isinstance(matrix, np.ndarray):
-        every = np.arange(len(matrix))[positions]
-        part: Array = matrix[every[:, None], columns]  # no other columns are copied
-        return part
     rows = np.arange(matrix.shape[0])[positions]
+    if isinstance(matrix, np.ndarray):
+        part: Array = matrix[rows[:, None], columns]  # no other columns are copied
+        return part
     # Whole rows are copied first: a block at a time.
     parts = [matrix[rows[some]][:, columns] for some in blocks(len(rows), row_width(matrix))]
     parts = parts or [matrix[rows][:, columns]]
@@ -139,16 +130,11 @@ def name_rows(given: Sequence[str] | None, X: object, n_rows: int) -> tuple[str,
 
 
 class Margins(NamedTuple):
-    """The margins of a tree's rows at each rule, in the order of ``tree.rows(node)``.
+    """The margins of a tree's rows at each rule, in the order of ``tree.rows(node)``."""
 
-    ``values`` are None for nodes without a rule. ``units`` are the medians that they were
-    divided by. ``least`` are the least on the paths of the rows to each node, infinity for the
-    root.
-    """
-
-    values: tuple[Array | None, ...]
-    units: Array
-    least: tuple[Array, ...]
+    values: tuple[Array | None, ...]  # None for nodes without a rule
+    units: Array  # the medians that they were divided by
+    least: tuple[Array, ...]  # on the paths to each node; infinity for the root
 
     def within(self, tree: Tree, decider: int, node: int) -> Array:
         """Return the margins of a node's rows at the rule of a node above."""
@@ -198,19 +184,14 @@ def score_margins(
 
 
 class Steps(NamedTuple):
-    """The rules on the paths of rows, row by row from the root down: one column per value.
+    """The rules on the paths of rows, row by row from the root down: one column per value."""
 
-    ``place`` is that of the row among the chosen ones, ``node`` that of the rule, ``child`` the
-    node of its frontier that the row is in, ``percentile`` the share of the child's rows with
-    a smaller margin, ``why`` the strongest contributions in words.
-    """
-
-    place: IndexArray
-    node: IndexArray
-    child: IndexArray
+    place: IndexArray  # of the row among the chosen ones
+    node: IndexArray  # whose rule it is
+    child: IndexArray  # the node of its frontier that the row is in
     margin: Array
-    percentile: Array
-    why: NDArray[np.object_]
+    percentile: Array  # the share of the child's rows with a smaller margin
+    why: NDArray[np.object_]  # the strongest contributions in words
 
 
 def find_steps(

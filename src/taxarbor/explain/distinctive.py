@@ -20,16 +20,11 @@ from taxarbor.taxonomy import Reason, Taxonomy
 from taxarbor.taxonomy._phrases import phrase
 from taxarbor.taxonomy._reasons import category_of
 
-N_BINS = 16
-"""Bins of a histogram."""
-MAX_WHOLE_NUMBERS = 20
-"""Whole numbers that have a bin each, at most."""
-BIN_QUANTILES = (0.01, 0.99)
-"""Bins lie between these quantiles; the outer ones include the values beyond."""
-DIGITS = 6
-"""To which effects, distances and margins are compared: rounding must not decide."""
-CONSTANT = 1e-12
-"""Standard deviations, in units of the mean, up to which a column does not vary."""
+N_BINS = 16  # of a histogram
+MAX_WHOLE_NUMBERS = 20  # that have a bin each
+BIN_QUANTILES = (0.01, 0.99)  # bins lie between these; the outer ones include the values beyond
+DIGITS = 6  # of effects, distances and margins: rounding must not decide
+CONSTANT = 1e-12  # spread, in units of the mean, up to which a column does not vary
 
 
 @final
@@ -59,10 +54,8 @@ class ColumnSummary:
         self._histograms: dict[int, tuple[Array, list[int]]] = {}  # edges and counts
 
     def distances(self, rows: IndexArray, mean: Array) -> Array:
-        """Return how far some rows are from their mean, in units of their median distance.
-
-        Columns are measured in standard deviations over all rows.
-        """
+        """Return how far rows are from their mean, in units of their median distance."""
+        # Columns are measured in standard deviations over all rows.
         data, scale = self.table.data, np.where(self.varies, self.spread, 1.0)
         squares, inverse = np.empty(len(rows)), scale**-2.0
         products = inverse * mean
@@ -154,8 +147,7 @@ class ColumnSummary:
         # Sums of weights that are not zero by rounding only are no rows.
         tiny = 1e-9 * float(self.counts.max())
         is_split = (n_here > tiny) & (n_rest > tiny)
-        n_here = np.where(n_here > tiny, n_here, 1.0)
-        n_rest = np.where(n_rest > tiny, n_rest, 1.0)
+        n_here, n_rest = np.where(is_split, [n_here, n_rest], 1.0)
         here, rest = excess / n_here, (self.excess - excess) / n_rest
         difference = here - rest
         within = squares / n_here - here**2 + (self.squares - squares) / n_rest - rest**2
@@ -166,10 +158,7 @@ class ColumnSummary:
         return effects.round(DIGITS), self.center + here, n_here
 
     def _sums(self, rows: IndexArray) -> tuple[Array, Array, Array]:
-        """Return by feature the number of known values, their sum and their sum of squares.
-
-        Sums are about the center.
-        """
+        """Return by feature how many values are known, and their sums about the center."""
         center, data = self.center, self.table.data
         sums, squares = np.zeros((2, len(center)))
         counts = np.full(len(center), float(self.weights[rows].sum()))

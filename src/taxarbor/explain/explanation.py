@@ -24,12 +24,10 @@ from taxarbor.tree.tree import node_id
 if TYPE_CHECKING:
     import pandas as pd
 
-N_DISTINCTIVE = 10
-"""Distinctive features of each node, unless asked otherwise."""
+N_DISTINCTIVE = 10  # features of each node, unless asked otherwise
 OF_GAPS: dict[tuple[str, ...], str] = {("known",): "known", ("unknown",): "unknown"}
 """The direction of reasons by missing values alone."""
-OF_SIGN = {1: "higher", -1: "lower"}
-"""That of others."""
+OF_SIGN = {1: "higher", -1: "lower"}  # that of others
 EXAMPLES = ("typical", "extreme", "borderline")
 USE = "a table of explanations"  # what needs pandas
 
@@ -371,9 +369,7 @@ class Explanation:
                 raise KeyError(f"{count} called {row!r}; give its number, 0 to {n_rows - 1}")
             return names.index(row)
         if isinstance(row, bool | np.bool_):
-            raise InputTypeError(
-                f"a row is a number or a name, got {row}; of a mask, pass np.flatnonzero(mask)"
-            )
+            raise InputTypeError(f"a row is a number or a name, got {row}; see np.flatnonzero")
         if not 0 <= (number := operator.index(row)) < n_rows:
             raise IndexError(f"there is no row {number}; rows are 0 to {n_rows - 1}")
         return number
