@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.font_manager import FontProperties
 
-Lines: TypeAlias = list[tuple[str, str]]
-"""Texts and their colours."""
+Lines: TypeAlias = list[tuple[str, str]]  # texts and their colours
 
 # The look of all plots
 INK, PLAIN, PLUS, MINUS = "#1f2933", "#52606d", "#05668d", "#9b2c1f"
@@ -200,10 +199,7 @@ def describe_node(taxonomy: Taxonomy, node: int) -> Lines:
 def check_lines(texts: Sequence[str], node: int) -> Lines:
     """Return lines that can be drawn, the first in black; TypeError if these are not lines."""
     if isinstance(texts, str):
-        raise InputTypeError(
-            f"describe must return a list of lines, got the text {texts!r} for node {node}: "
-            "put it in a list, or split it into lines"
-        )
+        raise InputTypeError(f"must return lines, got {texts!r} for node {node}", "describe")
     return [(shorten(text), PLAIN if n else INK) for n, text in enumerate(texts)]
 
 
@@ -322,10 +318,7 @@ def measure_boxes(lines: Sequence[Lines], *, has_bars: bool) -> tuple[Array, Arr
 
 
 def _fit_axes(ax: "Axes", layout: TreeLayout, legend: Lines) -> float:
-    """Set limits so that a layout is in the middle of axes, above a legend.
-
-    Returns the scale, at most 1, by which fonts and lines have to be drawn smaller.
-    """
+    """Put a layout in the middle of axes, above a legend; return the scale of its fonts."""
     width, height = np.array(ax.bbox.size) / (ax.figure.dpi / POINTS_PER_INCH)
     foot = min(_measure_legend(legend, width)[1], height / 2)
     scale = min(1.0, width / layout.size[0], (height - foot) / layout.size[1])
@@ -477,10 +470,8 @@ def plot_dendrogram(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
             ax = new_axes(WIDTH, height, layout="constrained")
         dendrogram(Z, ax=ax, color_threshold=tree.n_splits + 1 - n_above, **options)
     except RecursionError:
-        raise InputError(
-            f"SciPy draws no dendrogram that is so deep, {tree.height} splits above a leaf, or "
-            "with so many children of one node: draw fewer clusters, taxonomy.prune(100)"
-        ) from None
+        problem = f"SciPy draws no tree of {tree.height} levels, or as many children"
+        raise InputError(f"{problem}: draw fewer clusters, taxonomy.prune(100)") from None
     ax.set_ylim(10.0 * tree.n_leaves, 0.0)  # the first leaf on top; SciPy's are 10 apart
     ax.spines[:].set_visible(False)
     side = ax.spines["bottom"]
@@ -543,9 +534,7 @@ def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
     """
     stability = taxonomy_of(taxonomy).stability
     if stability is None:
-        raise InputError(
-            "the tree was not assessed yet; pass taxarbor.stability.assess(model, X)"
-        )
+        raise InputError("the tree was not assessed: pass stability.assess(model, X)")
     require_matplotlib("plot_stability")
     from matplotlib.ticker import MaxNLocator
 

@@ -29,32 +29,22 @@ from taxarbor.tables.notes import MAX_NOTES
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy._text import describe_decision
 
-MANY_NODES = 250
-"""Nodes above which less is shown of each."""
-N_EXAMPLES, N_FEATURES = (5, 3), (8, 4)
-"""Rows of each kind, and features, that are shown per node: of few nodes and of many."""
-N_EXAMPLE_FEATURES = 3
-"""Features whose values are shown with an example."""
-MAX_CLASSES, MAX_COLUMNS, MAX_CATEGORIES = 100, 200, 6
-"""Classes of a node, columns, and categories of each, that are listed."""
-NAME_LENGTH = 300
-"""Characters of a row's name, which may be a text."""
-MAX_NAMES_LENGTH = 250_000
-"""Characters that the packed names of all rows may take, so that they can be searched."""
-MAX_ROWS, MAX_LEAST_MARGINS = 100_000, 10_000
-"""Rows up to which the page has the number of each, and its least margin."""
-MAX_PICTURES_LENGTH, EDGES = 300_000, (16, 64)
-"""Characters of all thumbnails, and the bounds of their width and height."""
-MARGIN_BINS = np.linspace(-3.0, 3.0, 25)
-"""Margins beyond are in the first and the last bin."""
+MANY_NODES = 250  # nodes above which less is shown of each
+N_EXAMPLES, N_FEATURES = (5, 3), (8, 4)  # of each kind per node, of few nodes and of many
+N_EXAMPLE_FEATURES = 3  # whose values are shown with an example
+MAX_CLASSES, MAX_COLUMNS, MAX_CATEGORIES = 100, 200, 6  # of a node, of all, of a column
+NAME_LENGTH = 300  # characters of a row's name, which may be a text
+MAX_NAMES_LENGTH = 250_000  # characters of the packed names of all rows, to be searched
+MAX_ROWS, MAX_LEAST_MARGINS = 100_000, 10_000  # with the number, and the least margin, of each
+MAX_PICTURES_LENGTH, EDGES = 300_000, (16, 64)  # of all thumbnails; bounds of their edges
+MARGIN_BINS = np.linspace(-3.0, 3.0, 25)  # the outer ones include the margins beyond
 HEIGHTS = string.digits + string.ascii_lowercase
 SCRIPTS = (
     *("start.js", "cut.js", "view.js", "tree.js", "icicle.js", "panel.js"),
     *("search.js", "tables.js", "download.js", "main.js"),
 )
 
-Values = dict[str, Any]
-"""What JSON can hold."""
+Values = dict[str, Any]  # what JSON can hold
 Pixels: TypeAlias = NDArray[np.floating | np.uint8 | np.bool_]
 """Pictures of rows: (n_rows, height, width), or that with 3 or 4 colours at the end."""
 
@@ -107,9 +97,7 @@ def report(
     >>> report(model, X, "animals.html", row_names=animals.names)  # doctest: +SKIP
     """
     if truth is not None and classes is None:
-        raise InputError(
-            "to compare with a true tree, the class of each row is needed: give classes, too"
-        )
+        raise InputError("must be given, too, to compare with a true tree", "classes")
     explanation = explain(model, X, row_names=row_names, classes=classes)
     taxonomy = explanation.taxonomy
     pictures = None if images is None else check_images(images, taxonomy.tree.n_rows)
@@ -332,10 +320,7 @@ def _count_margins(explanation: Explanation, node: int) -> list[list[int]]:
 
 
 def _count_classes(explanation: Explanation, node: int) -> list[tuple[int, int]]:
-    """Return the classes of a node and their numbers of rows.
-
-    -1 is all classes that are not listed, and -2 is rows without a class.
-    """
+    """Count the rows of a node by class; -1 is all that are not listed, -2 is none."""
     if explanation.classes is None:
         return []
     rows = explanation.taxonomy.tree.rows(node)
@@ -396,16 +381,14 @@ def _pack_numbers(values: Array | IndexArray) -> str:
 
 
 def _pack_least_margins(explanation: Explanation) -> dict[str, str] | None:
-    tree = explanation.taxonomy.tree
-    n_rows = int(tree.sizes[0])
-    if n_rows > MAX_LEAST_MARGINS or tree.n_leaves == 1:
+    tree, least = explanation.taxonomy.tree, explanation.least_margins
+    if len(least) > MAX_LEAST_MARGINS or tree.n_leaves == 1:
         return None
-    least, where = np.full(n_rows, np.inf), np.zeros(n_rows, dtype=np.intp)
-    for node, margins in enumerate(explanation.margins.values):
-        if margins is not None:
+    where = np.zeros(len(least), dtype=np.intp)
+    for node, margins in reversed([*enumerate(explanation.margins.values)]):
+        if margins is not None:  # of equal ones, the first from the root
             part = slice(tree.start[node], tree.stop[node])
-            where[part] = np.where(margins < least[part], node, where[part])
-            least[part] = np.minimum(margins, least[part])
+            where[part][margins == least[part]] = node
     # Hundredths, from -300 to 300: margins beyond are as clear.
     hundredths = np.nan_to_num(100.0 * least.clip(-3.0, 3.0)).round() + 300
     return {"margin": _pack_numbers(hundredths), "node": _pack_numbers(where)}
