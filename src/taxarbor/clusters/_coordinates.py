@@ -126,9 +126,8 @@ def find_coordinates(
     ``size`` of them, or as many as there are features. Zeros, if all rows are equal.
     """
     rows = as_rows(X, n_threads=n_threads)
-    few = rows.take(
-        draw_positions(rows.n_rows, DIRECTION_ROWS, node_seed(seed, ())), rows.center
-    )
+    drawn = draw_positions(rows.n_rows, DIRECTION_ROWS, node_seed(seed, ()))
+    few = rows.take(drawn, rows.center)
     spread = float(np.sqrt(few.norms().mean())) or 1.0
     directions = _principal_directions(few, size, np.random.default_rng(seed)) / spread
     farthest = float(np.sqrt(rows.norms().max()))

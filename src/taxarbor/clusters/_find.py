@@ -259,6 +259,5 @@ def _finer(stop: StoppingRule) -> StoppingRule:
     n_requested = stop.n_leaves
     if n_requested is None or n_requested == 1:
         return stop
-    return replace(
-        stop, n_leaves=n_requested + min(max(n_requested, MIN_GROWN - n_requested), MAX_EXTRA)
-    )
+    n_more = min(max(n_requested, MIN_GROWN - n_requested), MAX_EXTRA)
+    return replace(stop, n_leaves=n_requested + n_more)

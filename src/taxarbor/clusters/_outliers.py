@@ -33,8 +33,7 @@ MIN_NEIGHBORS, ROWS_PER_NEIGHBOR = 5, 10_000
 REFERENCE_ROWS = 1000  # far rows that all far rows are compared with; of more, a sample
 ROUNDING = 1e-6  # share of a row's distance below which others count as equal to it
 
-ROWS_AT_ONCE, CELLS_AT_ONCE = 4000, 1 << 22
-"""Rows that are compared with the reference at a time, and cells of those they are."""
+ROWS_AT_ONCE, CELLS_AT_ONCE = 4000, 1 << 22  # far rows at a time, and cells of the reference
 
 
 def find_outliers(X: Matrix, seed: int, copies_per_row: float = 1.0) -> Mask | None:

@@ -202,12 +202,9 @@ def open_rows(
     """Return the rows to fit to, as the parameters of ``fit`` choose them."""
     if use_raw and layer is not None:
         raise InputError("must be None where use_raw is True", "layer")
+    part = RAW if use_raw else layer or ""
     source = open_source(
-        X,
-        embedding=embedding,
-        feature_names=feature_names,
-        layer=RAW if use_raw else layer or "",
-        n_threads=n_threads,
+        X, embedding=embedding, feature_names=feature_names, layer=part, n_threads=n_threads
     )
     if not source.n_rows:
         raise InputError("has no rows (n_samples=0); a fit needs at least 2", "X")

@@ -352,18 +352,11 @@ def _find_tree(
         repeats, points = repeats.exclude(outliers), points[~outliers]
     size = count_coordinates(stop.n_leaves)
     coordinates = find_coordinates(points, run.seed, run.width, size)
-    clusters = find_clusters(
-        coordinates, splitter, branching=settings.branching, stop=stop, run=run
-    )
+    branching, least = settings.branching, splitter.min_size
+    clusters = find_clusters(coordinates, splitter, branching=branching, stop=stop, run=run)
     sparsity = replace(settings.sparsity, owner=features.owner, is_scaled=vectors is not None)
-    tree = find_rules(
-        clusters,
-        repeats.repeat(features.data),
-        sparsity,
-        run,
-        branching=settings.branching,
-        min_leaf_size=splitter.min_size,
-    )
+    X = repeats.repeat(features.data)
+    tree = find_rules(clusters, X, sparsity, run, branching=branching, min_leaf_size=least)
     return tree, repeats
 
 

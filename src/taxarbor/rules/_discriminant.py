@@ -35,8 +35,7 @@ RULE_ROWS, MIN_LEAF_ROWS = 10_000, 50
 
 CHOICE_ROWS = 4000  # of these, the rows by which rules are compared
 
-MAX_CANDIDATES = 1500
-"""Features that are considered together; of more, those that separate most by themselves."""
+MAX_CANDIDATES = 1500  # features considered together; of more, those that separate most alone
 
 PRICE = 0.0002
 """The share of left-out rows that a column must sort. Of rules within a standard error of the

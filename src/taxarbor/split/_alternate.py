@@ -106,8 +106,7 @@ def _slices(rows: Rows, direction: Array, n_children: int) -> Array:
 
 
 SolverName = Literal["auto", "newton", "pqn"]
-Method = Literal["newton", "pqn", "span"]
-"""The solver of a node; "span" solves along the rows."""
+Method = Literal["newton", "pqn", "span"]  # the solver of a node; "span" is along the rows
 
 MAX_ALTERNATIONS = 100  # rounds after which an alternation stops; most settle long before
 MAX_WORKING = 2048  # features that a Newton step changes, over the root of its models: 32 MB

@@ -41,17 +41,14 @@ def _shape_claims(tree: "Tree") -> Claims:
     for name in ("rules", "info", "notes"):
         length = len(getattr(tree, name))
         yield length == n_nodes, f"{name} has {length} entries for {n_nodes} nodes"
-    yield from _structure_claims(tree.parents, tree.sizes)
-
-
-def _structure_claims(parents: IndexArray, sizes: IndexArray) -> Claims:
+    parents, sizes = tree.parents, tree.sizes
     above, first = parents[1:], _first_children(parents)
-    is_before = (above >= 0).all() and (above < np.arange(1, len(parents))).all()
+    is_before = (above >= 0).all() and (above < np.arange(1, n_nodes)).all()
     message = "only node 0 has no parent, and a parent's id is smaller than its children's"
     yield parents[0] == -1 and is_before, message
     is_once = len(np.unique(parents[first])) == len(first)
     yield is_once, "siblings must have consecutive ids, and a node is split once"
-    are_two = (np.diff(first, append=len(parents)) >= 2).all()
+    are_two = (np.diff(first, append=n_nodes) >= 2).all()
     yield are_two, "a split must have two children at least"
     yield (sizes > 0).all() and sizes[0] < 1 << 62, "every node must own a row"
     are_whole = np.array_equal(np.add.reduceat(sizes, first), sizes[parents[first]])
