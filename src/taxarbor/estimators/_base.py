@@ -38,7 +38,7 @@ from taxarbor.tree.edit_tree import drop_rows, sum_below
 Rows = TypeVar("Rows")
 
 MAX_NAMED_REFUSALS = 3  # leaves that could not be split, and that a warning names
-WEIGHT_UNITS = 2**30  # weights are summed as integers of this part of the greatest
+WEIGHT_UNITS = 2**30  # weights are summed in units of the greatest / this: in any order
 
 
 class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]

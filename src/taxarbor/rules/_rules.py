@@ -140,7 +140,7 @@ SECOND_COLUMN_GAIN, FAR_BELOW = 0.03, 0.05
 """The share of left-out rows that a second column must sort. And how far below the tolerance
 two columns may be for a few more to be tried."""
 
-NOVELTY_SHARE = 0.01  # of rows that a column of rules above must sort more, at novelty 1
+NOVELTY_SHARE = 0.01  # of rows: what a known column must sort beyond others, at novelty 1
 
 KEPT_SHARE = 0.88
 """The share of its columns that a rule keeps when some are removed. Few are removed at a time:

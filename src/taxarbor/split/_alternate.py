@@ -30,7 +30,7 @@ from taxarbor.optim.penalty import SparseGroupPenalty
 from taxarbor.rows import Rows, SplitProblem, as_rows
 
 START_ROWS = 250  # rows per child that a start looks at: on eight sets as good as 1,000
-LLOYD_STEPS = 6  # steps of k-means in a start: it need not settle, as the margins will
+LLOYD_STEPS = 6  # steps of k-means in a start: it need not settle: margins see to that
 POWER_STEPS = 3  # steps towards the principal direction: it need not be exact
 
 
@@ -109,7 +109,7 @@ SolverName = Literal["auto", "newton", "pqn"]
 Method = Literal["newton", "pqn", "span"]  # the solver of a node; "span" is along the rows
 
 MAX_ALTERNATIONS = 100  # rounds after which an alternation stops; most settle long before
-MAX_WORKING = 2048  # features that a Newton step changes, over the root of its models: 32 MB
+MAX_WORKING = 2048  # features of a Newton step, over the root of its models: Hessians of 32 MB
 
 MAX_SMOOTH = 512
 """The same for a model without any l1 or group norm, which is solved as a linear system (in
