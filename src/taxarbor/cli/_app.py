@@ -290,10 +290,8 @@ def report(
 def explain(
     model: shell.Model,
     data: shell.TrainingData,
-    node: Annotated[
-        str | None, shell.option("Explain one node: its number, or c0, c1.")
-    ] = None,
-    row: Annotated[str | None, shell.option("Explain one row: its name or number.")] = None,
+    node: Annotated[str | None, shell.option("Explain a node: its number, or c0, c1.")] = None,
+    row: Annotated[str | None, shell.option("Explain a row: its name or number.")] = None,
     id_column: shell.IdColumn = None,
     top: Annotated[int, typer.Option(min=1, help="Maximum number of features and rows.")] = 5,
     format: shell.Format = None,
