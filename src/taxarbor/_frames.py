@@ -29,13 +29,12 @@ DTYPES = {
     **{"Date": "date", "Datetime": "date", "Duration": "times", "Time": "times"},
     **{"List": "list", "Array": "list"},
 }
-"""Contents of columns by data types of narwhals."""
 NUMPY_DTYPES = {
     **dict.fromkeys("fiub", "number"),
     **dict.fromkeys("US", "text"),
     **{"M": "date", "m": "times", "O": "object"},
 }
-"""Contents of columns by kinds of NumPy's data types."""
+"""What columns hold, by data types of narwhals and by kinds of those of NumPy."""
 
 
 class Factor(NamedTuple):
@@ -67,8 +66,7 @@ def wrap_frame(X: TableLike) -> Frame | None:
                 return nw.from_arrow(X, backend="pyarrow")
     except DuplicateError as error:
         names = ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
-        problem = f"has more than one column of the same name: {names}"
-        raise InputError(f"{problem}; make the names different", "X") from error
+        raise InputError(f"has several columns called {names}; rename them", "X") from error
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
     return _swap_bytes(known) if isinstance(known, nw.DataFrame) else None
@@ -134,12 +132,10 @@ def as_table(X: TableLike) -> Table:
     if array.dtype.kind in "US" and array is not X:
         array = np.asarray(X, dtype=object)  # NumPy has made text of all numbers in a list
     if array.ndim == 0:
-        message = f"must be a table: an array, a frame or a path, got a {type(X).__name__}"
-        raise InputTypeError(message, "X")
+        raise InputTypeError(f"must be an array, frame or path, got a {type(X).__name__}", "X")
     if array.ndim != 2:
-        advice = "Reshape your data: X.reshape(1, -1) if it is one row"
-        expected = "must have two dimensions, (n_rows, n_features)"
-        raise InputError(f"{expected}, got shape {array.shape}. {advice}", "X")
+        problem = f"must have two dimensions, got shape {array.shape}. Reshape your data"
+        raise InputError(f"{problem}: X.reshape(1, -1) if it is one row", "X")
     table: Matrix = array
     return table
 
@@ -160,8 +156,7 @@ def as_numeric(table: Table) -> Any:
         columns = map(as_numbers, iterate_columns(table), map(str, table.columns))
         return np.column_stack([*columns]).astype(float_type(table))
     if table.dtype.kind in "mM":
-        problem = f"holds dates or times ({table.dtype}), where numbers are expected"
-        raise InputTypeError(problem, "X")
+        raise InputTypeError(f"holds dates or times ({table.dtype}), and no numbers", "X")
     return fill_masked(table)
 
 
@@ -193,10 +188,7 @@ def iterate_columns(table: Any, positions: Iterable[int] | None = None) -> Itera
 
 
 def find_dtype(cells: Cells) -> str:
-    """Return what the data type of a column says that it holds.
-
-    One of number, category, text, date, times, list, object; else the name of the type.
-    """
+    """Return number, category, text, date, times, list, object, empty, or the data type."""
     if not isinstance(cells, nw.Series):
         return NUMPY_DTYPES.get(cells.dtype.kind, f"of type {cells.dtype}")
     kind = cells.dtype
@@ -252,18 +244,13 @@ def mark_missing(numbers: Any, missing_values: Sequence[str]) -> Any:
 
 
 def as_numbers(cells: Cells, name: str, missing_values: Sequence[str] = ()) -> Array:
-    """Return a column as floats, NaN where a value is missing; float32 stays float32.
-
-    Raises InputError for text, and for infinities, and InputTypeError for dates.
-    """
+    """Return a column as floats, NaN where a value is missing, or raise InputError."""
     if find_dtype(cells) in ("date", "times"):
-        problem = f"column {name!r} of X holds dates or times ({cells.dtype})"
-        raise InputTypeError(f"{problem}, where numbers are expected")
+        raise InputTypeError(f"column {name!r} of X holds dates or times, and no numbers")
     try:
         numbers: Array = mark_missing(_as_floats(cells), missing_values)
     except (TypeError, ValueError, OverflowError) as error:
-        problem = f"column {name!r} of X {error}, where a number is expected"
-        raise InputError(problem) from error
+        raise InputError(f"column {name!r} of X {error}, where a number is expected") from error
     with np.errstate(all="ignore"):
         has_total = np.isfinite(numbers.sum())
     if not has_total and (is_infinite := np.isinf(numbers)).any():
@@ -302,9 +289,8 @@ def _as_float(cell: Any) -> float:
 def as_vectors(cells: Any, name: str | None = None, *, rows: IndexArray | None = None) -> Array:
     """Return an embedding, a matrix or a column of equally long lists, as finite floats.
 
-    float64 and integers of 32 bits and more become float64, all else float32. Raises InputError
-    that names the column, and the row by its number in ``rows``, if a vector is missing, has
-    another length than the first, or is not of finite numbers.
+    float64 and integers of 32 bits and more become float64, all else float32. InputError names
+    the column, and the row by its number in ``rows``.
     """
     matrix = cells.to_numpy() if isinstance(cells, nw.Series) else np.asarray(cells)
     is_right = np.zeros(len(matrix), dtype=bool)

@@ -78,9 +78,6 @@ def check_balance(value: Any, n_children: int) -> tuple[float, float]:
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
-        raise InputError(
-            "must be None, a number between 0 and 1, or a pair (low, high) of numbers with "
-            f"low <= 1 <= high, as multiples of an equal share; got {value!r}",
-            "balance",
-        )
+        expected = "must be None, a number from 0 to 1, or a pair with low <= 1 <= high"
+        raise InputError(f"{expected}; got {value!r}", "balance")
     return low, high

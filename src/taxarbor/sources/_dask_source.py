@@ -42,11 +42,7 @@ class DaskSource:
 
     @cached_property
     def bounds(self) -> IndexArray:
-        """The first row of each partition, and the number of rows.
-
-        Partitions of unknown sizes are counted when this is first asked for; of frames that
-        takes one column.
-        """
+        """The first row of each partition, and the number of rows, counted where unknown."""
         if _is_array(self.X) and not np.isnan(self.X.shape[0]):
             sizes = self.X.chunks[0]
         else:
@@ -111,10 +107,7 @@ class DaskSource:
         return arrays, reduce(add, totals)
 
     def apply(self, work: Work, dtype: DTypeLike, n_columns: int | None = None) -> Collected:
-        """Return the array of ``work`` lazily; its chunks are known where those of X are.
-
-        It has one dimension, or so many columns.
-        """
+        """Return the array of ``work`` lazily, of one dimension or of so many columns."""
         import dask.array as da
 
         width = () if n_columns is None else (n_columns,)
@@ -152,14 +145,11 @@ def open_dask(X: Collected) -> DaskSource:
         message = f"must be an array or a frame of Dask, got a {type(X).__name__}"
         raise InputTypeError(f"{message}; X.to_frame() makes a frame of a series", "X")
     if X.ndim != 2:
-        message = f"must have two dimensions, (n_rows, n_features), got shape {X.shape}"
-        raise InputError(message, "X")
+        raise InputError(f"must have two dimensions, got shape {X.shape}", "X")
     if X.numblocks[1] > 1:
-        message = f"has {X.numblocks[1]} chunks along its columns; a row must lie in one chunk"
-        raise InputError(f"{message}: X.rechunk({{1: -1}})", "X")
+        raise InputError("has chunks that split rows; pass X.rechunk({1: -1})", "X")
     if np.isnan(X.shape[1]):
-        message = "has an unknown number of columns; give X.compute_chunk_sizes()"
-        raise InputError(message, "X")
+        raise InputError("has an unknown width; pass X.compute_chunk_sizes()", "X")
     if X.dtype.kind not in "biuf":
         raise InputTypeError(f"must hold numbers, got {X.dtype}; X.astype(float)", "X")
     return DaskSource(X, None)
@@ -185,8 +175,7 @@ def _columns_present() -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        problem = f"has a partition without a column that X says it has: {error.args[0]}"
-        raise InputError(f"{problem}; make the partitions alike", "X") from error
+        raise InputError(f"lacks a column in a partition: {error.args[0]}", "X") from error
 
 
 def _run(part: Any, number: int, rows: slice | None, shared: bytes) -> Any:
@@ -223,7 +212,6 @@ def _apply(work: Work, empty: NDArray[Any], table: Table, rows: slice) -> NDArra
 
 
 def _stack(tables: Sequence[Any]) -> Table:
-    """Return tables one below the other."""
     if len(tables) == 1:
         return as_table(tables[0])
     if sparse.issparse(tables[0]):

@@ -48,8 +48,7 @@ from taxarbor.sources.file_checks import (
 )
 
 FORMATS = {".npy": "npy", ".h5ad": "h5ad", **dict.fromkeys(SUFFIXES, "parquet")}
-FRAME_ROWS = 100_000
-"""Rows of a data frame that are encoded at a time."""
+FRAME_ROWS = 100_000  # that are encoded at a time
 
 
 @final
@@ -272,9 +271,8 @@ def _open_path(
     if format == "h5ad":
         matrix = open_h5ad(path, layer=layer)
         return matrix, matrix.names
-    expected = "expected .npy, .parquet or .h5ad, or a folder of Parquet files"
-    remedy = "read others into memory: taxarbor.tables.read_table(path).X"
-    raise InputError(f"{name} cannot be read in blocks; {expected}; {remedy}")
+    remedy = "read it into memory: taxarbor.tables.read_table(path).X"
+    raise InputError(f"{name} is neither .npy nor .parquet nor .h5ad; {remedy}")
 
 
 def _check_names(given: Sequence[str], source: Source) -> list[str]:
@@ -284,8 +282,7 @@ def _check_names(given: Sequence[str], source: Source) -> list[str]:
         expected = f"must hold {source.n_columns:,} different names, one for each column of X"
         raise InputError(f"{expected}; got {list_names(names) or repr(given)}", "feature_names")
     if source.names is not None and source.names != names:
-        problem = "differs from the names that the columns of X have"
-        raise InputError(f"{problem}; rename them in X instead", "feature_names")
+        raise InputError("differs from the names in X; rename them there", "feature_names")
     return names
 
 
@@ -303,9 +300,8 @@ def _open_embedding(embedding: TableLike, X: TableLike, source: Source) -> str |
             found = known[embedding]
             return found if isinstance(found, str) else _open_vectors(found)
         if not (embedding.endswith(".npy") and Path(embedding).is_file()):
-            problem = f"is {embedding!r}, which is neither in X nor a .npy file"
             remedy = f"name one of {list_names(known)}" if known else "pass an array"
-            raise InputError(f"{problem}; {remedy}", "embedding")
+            raise InputError(f"is {embedding!r}, not in X nor .npy; {remedy}", "embedding")
     if isinstance(embedding, str | os.PathLike):
         return open_npy(embedding)
     return _open_vectors(embedding)
@@ -316,9 +312,7 @@ def _open_vectors(embedding: TableLike) -> Reader:
     if isinstance(embedding, Reader):
         return embedding
     if is_dask(embedding) or issparse(embedding):
-        kind = "sparse" if issparse(embedding) else "of Dask"
-        remedy = "pass a dense NumPy array, or name a column of X that holds vectors"
-        raise InputTypeError(f"is {kind}; {remedy}", "embedding")
+        raise InputTypeError("is sparse, or of Dask; pass a dense NumPy array", "embedding")
     try:
         array = np.asarray(embedding)
     except ValueError as error:  # rows of different lengths
@@ -328,6 +322,5 @@ def _open_vectors(embedding: TableLike) -> Reader:
     if array.dtype.kind not in "fiub" and not array.dtype.name.startswith("bfloat"):
         raise InputTypeError(f"must hold numbers, got {array.dtype}", "embedding")
     if array.ndim != 2 or not array.shape[1]:
-        message = f"must have the shape (n_rows, n_dimensions), got {array.shape}"
-        raise InputError(message, "embedding")
+        raise InputError(f"must have rows and columns, got shape {array.shape}", "embedding")
     return Memory(array)

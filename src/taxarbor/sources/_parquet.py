@@ -155,8 +155,7 @@ def _find_files(folder: Path) -> dict[str, Path]:
             found[" ".join("/".join(parts).split())] = path
             if any("=" in part for part in parts[:-1]):
                 problem = f"has a column in the names of folders ({parts[0]})"
-                remedy = "pass dask.dataframe.read_parquet(path)"
-                raise FileFormatError(f"{base_name(folder)} {problem}; {remedy}")
+                raise FileFormatError(f"{base_name(folder)} {problem}; read it with Dask")
     return found
 
 

@@ -20,8 +20,7 @@ from taxarbor._frames import Table, as_vectors
 from taxarbor._types import Array, IndexArray
 from taxarbor.sources.file_checks import Reader
 
-HASHED_ROWS = 1 << 20
-"""Rows that are hashed at a time."""
+HASHED_ROWS = 1 << 20  # at a time
 
 
 @final
@@ -60,10 +59,7 @@ def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:
 def draw_rows(
     n_rows: int, n: int, seed: int, weights: Array | None = None
 ) -> tuple[IndexArray, Array | None]:
-    """Return the row numbers of a sample of at most n rows, and what each row counts for.
-
-    All rows are taken if there are no more. Those of weight 0 are never drawn.
-    """
+    """Return the numbers of at most n rows, none of weight 0, and what each counts for."""
     if weights is None:
         if n_rows <= n:
             return np.arange(n_rows), None

@@ -19,9 +19,7 @@ from taxarbor._frames import Table
 from taxarbor._types import IndexArray
 
 BLOCK_BYTES = 1 << 24
-"""Bytes of a block that is read from a file."""
-MAX_NAMED = 10
-"""Columns that a message names."""
+MAX_NAMED = 10  # columns, in a message
 
 
 class Block(NamedTuple):
@@ -53,10 +51,7 @@ class Reader(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file, and its size and time when it was opened.
-
-    A fit reads it twice; the rows must not change in between.
-    """
+    """A file, and its size and time when it was opened; a fit reads it twice, unchanged."""
 
     path: str
     name: str
@@ -97,19 +92,14 @@ def _find_state(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 @contextmanager
 def reading(name: str, format: str) -> Iterator[None]:
-    """Turn the errors of other libraries into a FileFormatError, in one line.
-
-    Libraries raise errors of many types for a damaged file; MemoryError, which may be one of
-    them, stays what it is.
-    """
+    """Turn errors of other libraries, of all types but MemoryError, into FileFormatError."""
     try:
         yield
     except (FileFormatError, ImportError, MemoryError):
         raise
     except UnicodeDecodeError as error:
         byte = f"{error.reason}: 0x{error.object[error.start]:02x}"
-        problem = f"is not text in UTF-8 ({byte}); save it as UTF-8"
-        raise FileFormatError(f"{name} {problem}") from error
+        raise FileFormatError(f"{name} is not UTF-8 ({byte}); save it as UTF-8") from error
     except Exception as error:
         if getattr(error, "errno", None) == errno.ENOMEM:
             raise MemoryError(f"not enough memory for {name}") from error
@@ -131,8 +121,7 @@ def count_block_rows(row_bytes: float) -> int:
 def find_columns(title: str, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
     """Return the positions of columns by their names, or raise FileFormatError."""
     if names is None:
-        message = f"has no column names, so {list_names(wanted)} cannot be looked up in it"
-        raise FileFormatError(f"{title} {message}")
+        raise FileFormatError(f"{title} has no column names, so no {list_names(wanted)}")
     check_present(title, wanted, names)
     position_of = {name: position for position, name in enumerate(names)}
     return [position_of[name] for name in wanted]
@@ -146,16 +135,14 @@ def check_present(
     if absent := [name for name in wanted if name not in known]:
         close = difflib.get_close_matches(absent[0], names, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        present = f"it has {list_names(names) or 'none'}"
-        message = f"has no {what} called {list_names(absent)}: {present}{hint}"
-        raise FileFormatError(f"{title} {message}")
+        problem = f"has no {what} called {list_names(absent)}"
+        raise FileFormatError(f"{title} {problem}: it has {list_names(names) or 'none'}{hint}")
 
 
 def check_unique(title: str, names: Iterable[str]) -> None:
     """Raise FileFormatError if two columns have the same name."""
     if duplicates := [name for name, number in Counter(names).items() if number > 1]:
-        message = f"has more than one column called {list_names(duplicates)}"
-        raise FileFormatError(f"{title} {message}; make the names different")
+        raise FileFormatError(f"{title} has several columns called {list_names(duplicates)}")
 
 
 def make_unique(names: Iterable[str], separator: str = "_", first: int = 2) -> list[str]:
@@ -179,8 +166,7 @@ def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None
         content = {"c": "complex numbers", "U": "text", "S": "text"}.get(dtype.kind, str(dtype))
         raise FileFormatError(f"{title} holds {content}; save it as plain numbers")
     if len(shape) != 2:
-        message = f"has shape {tuple(shape)}, not (n_rows, n_features); reshape it"
-        raise FileFormatError(f"{title} {message}")
+        raise FileFormatError(f"{title} has shape {tuple(shape)}, not (n_rows, n_features)")
     if 0 in shape:
         raise FileFormatError(f"{title} has no {'columns' if shape[0] else 'rows'}")
 

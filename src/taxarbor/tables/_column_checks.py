@@ -68,19 +68,16 @@ DEGREE = re.compile(
     r"hour|price|rate|index|risk)s?"
 )
 MAX_CODES, MIN_ROWS_OF_CODES, MIN_PRESENT_SHARE = 60, 100, 0.8
-"""Codes at most, the rows they need, and the share of them that are there."""
 
 MIN_CORRELATION = 0.999
 MIN_ROWS_OF_COPY = 5
 """Rows in which a column differs from its most common value, to be called a copy."""
 
 MAX_ROWS_TRIED, MAX_BYTES_TRIED = 2000, 64
-"""Rows and columns of bytes that are looked at."""
 MAX_BIT_CORRELATION, MAX_BIT_RATIO = 0.25, 1.5
 """Of two bits of a byte, and of the shares of ones at two places of it."""
 
 MIN_GENES, MIN_ZERO_SHARE, MIN_LARGEST, MIN_TOTALS_RATIO = 50, 0.3, 10, 1.5
-"""Columns of counts, the share of zeros, the largest count, and the ratio of row totals."""
 
 
 # Identifiers
@@ -124,10 +121,7 @@ def is_identifier(
 
 
 def find_row_names(frame: Frame, names: Sequence[str]) -> str | None:
-    """Return the only column that identifies rows, of text or else of integers.
-
-    Of several, the only one that is named like an identifier.
-    """
+    """Return the only column that identifies rows; of several, the only one named so."""
     columns = {name: frame.get_column(name) for name in names}
     named = [name for name, cells in columns.items() if _are_row_names(cells)] or [
         name
@@ -206,10 +200,7 @@ def is_named_like_codes(name: str) -> bool:
 
 
 def looks_like_codes(name: str, values: Array) -> bool:
-    """Return whether integers are classes or keys, going by the name too.
-
-    Numbers alone do not tell classes from counts or degrees.
-    """
+    """Return whether integers are classes or keys; the name tells these from counts."""
     if len(values) < MIN_ROWS_OF_CODES or not (values == np.floor(values)).all():
         return False
     low, high, n_values = float(values.min()), float(values.max()), len(np.unique(values))

@@ -8,7 +8,7 @@ finished :class:`~taxarbor.tables.columns.Columns`.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import narwhals as nw
@@ -49,7 +49,7 @@ from taxarbor.tables._column_checks import (
 from taxarbor.tables._ordered import find_order
 from taxarbor.tables._scales import scale_columns
 from taxarbor.tables._spelled_dates import find_date_format, find_date_parts, split_date
-from taxarbor.tables._spelled_numbers import find_number_format, find_odd, parse_numbers
+from taxarbor.tables._spelled_numbers import find_number_format, parse_numbers
 from taxarbor.tables.columns import (
     WEEKDAYS,
     Columns,
@@ -144,9 +144,8 @@ def find_columns(
 ) -> tuple[Columns, Parsed]:
     """Return the columns of a table, with their scales, and its cells as numbers.
 
-    ``counts`` are how often each row counts; once if None. Columns of frames that identify rows
-    or never vary are left out. Raises InputError if no column can be used, or one not in the
-    way that was asked for.
+    ``counts`` are how often each row counts; once if None. Raises InputError if no column can
+    be used, or one not in the way that was asked for.
     """
     table: Any = sample.table
     called = names or [f"x{at}" for at in range(table.shape[1])]
@@ -231,8 +230,7 @@ def _select(parameter: str, given: Any, names: Sequence[str]) -> frozenset[str] 
         return None
     chosen = np.asarray(() if given is None else given)
     if chosen.ndim != 1 or (chosen.dtype.kind not in "iuUO" and chosen.size):
-        problem = f"must be names or positions of columns in a list; got {given!r}"
-        raise InputTypeError(problem, parameter)
+        raise InputTypeError(f"must be a list of names or positions; got {given!r}", parameter)
     name_of: dict[int | str, str] = {**dict(enumerate(names)), **{name: name for name in names}}
     selected = []
     for one in chosen.tolist():
@@ -337,8 +335,7 @@ class _ColumnReader:
                 self._remark_numbers(name, values, counts)
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
-            problem = f"holds numbers beyond {MAX_ABSOLUTE:.0e} in column {name!r}"
-            raise InputError(f"{problem}; divide them", "X")
+            raise InputError(f"exceeds {MAX_ABSOLUTE:.0e} in column {name!r}; divide it", "X")
         is_boolean = reading is None and values.min() < values.max()
         is_boolean = is_boolean and bool(((values == 0.0) | (values == 1.0)).all())
         return [FoundColumn(cells, reading, (mean,), len(repeated), std, is_boolean)]
@@ -350,7 +347,6 @@ class _ColumnReader:
         return self.dates is None or name in self.dates
 
     def _check_known(self, n_known: int) -> None:
-        """Check that enough rows have a value."""
         if not n_known:
             raise _UnusedError("empty")
         missing = (self.n_rows - n_known) / self.n_rows
@@ -437,12 +433,11 @@ class _ColumnReader:
             return self._read_dates(name, times[codes], (dates,))
         if name in (self.dates or ()):
             first = next(iter(of.totals))
-            problem = f"names {name!r}, which holds {first!r}, where a date is expected"
-            raise InputError(problem, "date_features")
+            raise InputError(f"names {name!r}, which holds {first!r}, no date", "date_features")
         numbers = find_number_format(plain, totals)
         if numbers is None:
             return None
-        odd = find_odd([*of.totals], numbers)
+        odd = [*compress(of.totals, np.isnan(parse_numbers([*of.totals], numbers)))]
         shown, has_words = some([repr(one) for one in odd], 2), {*odd} & {*plain}
         if has_words and len(of.totals) <= MAX_VALUES_WITH_ODD:
             if find_order([*of.totals]) is None:
@@ -500,8 +495,7 @@ class _ColumnReader:
                 raise _UnusedError(f"always the same, but in {rows}")
         elif len(texts) > MAX_CATEGORIES:
             problem = f"names {of.name!r}, which has {len(texts):,} different values"
-            more = f"more than {MAX_CATEGORIES}; leave it out, or put values together"
-            raise InputError(f"{problem}, {more}", "categorical_features")
+            raise InputError(f"{problem}; at most {MAX_CATEGORIES} fit", "categorical_features")
         others = tuple(text for text in texts if text not in common)
         reading = Reading("category", tuple(common), others)
         folded: defaultdict[str, list[str]] = defaultdict(list)

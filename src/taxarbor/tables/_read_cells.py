@@ -33,17 +33,13 @@ MISSING = (
 SEPARATORS = {"\t": "a tab", ";": "a semicolon", "|": "a bar", ",": "a comma"}
 ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
 """Tried in this order; the last one fits all bytes."""
-HEADER_ROWS = 20
-"""Rows among which the header is sought."""
+HEADER_ROWS = 20  # among which the header is sought
 SAMPLE_CHARACTERS = 1 << 20
 CELLS_AT_ONCE, MIN_ROWS_AT_ONCE = 1 << 23, 1 << 14
 """Cells that are parsed together, and rows: smaller parts would leave holes in memory."""
 QUOTED = re.compile(r'"(?:[^"]|"")*"?')
 YEAR = re.compile(r"(19|20)\d\d")
-NO_HEADER = (
-    "the first line holds numbers only and was used as a row; give the columns names if it is "
-    "a header"
-)
+NO_HEADER = "the first line holds numbers only and was used as a row: the columns have no names"
 
 
 @final
@@ -73,10 +69,7 @@ class Request:
 
 
 class Content(NamedTuple):
-    """The columns of a file; those that are names and labels are texts.
-
-    The names of columns are their positions if the file has none.
-    """
+    """The columns of a file, by position if without names; names and labels are texts."""
 
     frame: "pd.DataFrame"
     index_name: str | None = None
@@ -85,10 +78,7 @@ class Content(NamedTuple):
 
 
 def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) -> Content:
-    """Return the table in a text whose cells are separated by a comma, semicolon, bar or tab.
-
-    ``separator`` is the one that the name of the file promises.
-    """
+    """Return the table in a text; the name of its file may promise a separator."""
     is_utf16 = stream.read(2) in (b"\xff\xfe", b"\xfe\xff")
     encodings = ("utf-16",) if is_utf16 else ENCODINGS
     for encoding in encodings:
@@ -144,10 +134,7 @@ def _read_lines(text: io.TextIOWrapper) -> list[str]:
 
 
 def _find_separator(lines: Sequence[str], expected: str | None) -> str:
-    """Return the separator that occurs equally often in most lines.
-
-    In doubt it is one that is no decimal comma.
-    """
+    """Return the separator that occurs equally often in most lines, in doubt no comma."""
     best, found = 0, expected or ","
     bare = [QUOTED.sub("", line) for line in lines if line.strip()]
     for separator in SEPARATORS:
@@ -249,15 +236,13 @@ def read_sheet(stream: IO[bytes], request: Request) -> Content:
 
 
 def _select_sheets(names: Sequence[str], request: Request) -> Sequence[str]:
-    """Return the sheet that is requested, or all."""
     sheet = request.sheet
     if sheet is None:
         return names
     if isinstance(sheet, int) and 0 <= sheet < len(names):
         return [names[sheet]]
     if sheet not in names:
-        problem = f"is {sheet!r}, and {request.name} has {list_names(names)}"
-        raise FileFormatError(problem, "sheet")
+        raise FileFormatError(f"is {sheet!r}, which is none of {list_names(names)}", "sheet")
     return [str(sheet)]
 
 
@@ -282,8 +267,7 @@ def _read_records(content: Any, request: Request) -> Content:
     elif isinstance(content, dict) and all(isinstance(one, list | dict) for one in cells):
         frame = pd.DataFrame(content, dtype=object)
     else:
-        expected = "expected a list of records or an object of equally long columns"
-        raise FileFormatError(f"{request.name} holds no table: {expected}")
+        raise FileFormatError(f"{request.name} holds neither records nor columns of one length")
     frame.columns = frame.columns.map(str)
     check_present(request.name, request.requested, [*frame.columns])
     columns = {str(name): frame[name].astype(object).tolist() for name in frame}
@@ -376,10 +360,7 @@ def _are_empty(cells: "pd.Series[Any]") -> "pd.Series[bool]":
 
 
 def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
-    """Return the header among the first rows of a file.
-
-    Rows above it may be blank, or a title: a single cell at their start.
-    """
+    """Return the header, below rows that are blank, or a title: a single cell at the start."""
     filled = [(at, cells) for at, cells in enumerate(rows) if any(map(str.strip, cells))]
     if not filled:
         raise FileFormatError(f"{request.name} is empty")

@@ -67,8 +67,6 @@ COMPRESSED: dict[str, Callable[..., Any]] = {
     ".bz2": bz2.open,
     ".xz": lzma.open,
 }
-SPARSE_KEYS = {"format", "shape", "data"}
-"""Arrays that :func:`scipy.sparse.save_npz` writes in every layout."""
 
 
 @final
@@ -196,8 +194,7 @@ def read_table(
             return _read_stream(stream, format, request)
     content = cast("BinaryIO", sys.stdin.buffer if source == STDIN else source).read()
     if not isinstance(content, bytes):
-        problem = "must be a path, or a stream that is open in binary mode"
-        raise InputTypeError(problem, "source")
+        raise InputTypeError("must be a path, or a stream in binary mode", "source")
     return _read_stream(io.BytesIO(content), format, request)
 
 
@@ -218,8 +215,7 @@ def _read_stream(stream: IO[bytes], format: str, request: Request) -> Table:
         if len(found) != 1:
             problem = "more than one table" if found else "no table"
             listing = list_names(found or names) or "nothing"
-            message = f"has {problem} in it: {listing}; unpack it and give one file"
-            raise FileFormatError(f"{request.name} {message}")
+            raise FileFormatError(f"{request.name} has {problem} in it: {listing}; unpack it")
         with archive.open(found[0]) as member:
             return _read_stream(member, _guess_format(found[0]) or "", request)
 
@@ -227,8 +223,7 @@ def _read_stream(stream: IO[bytes], format: str, request: Request) -> Table:
 def _check_names(columns: Sequence[str], *roles: str | None) -> tuple[str, ...]:
     """Return the requested columns, none of which may be the id or label column."""
     if isinstance(columns, str):
-        problem = f"must be a sequence of names, got the text {columns!r}"
-        raise InputTypeError(problem, "columns")
+        raise InputTypeError(f"must be a sequence of names, got {columns!r}", "columns")
     names = tuple(columns)
     if taken := {*roles} & {*names}:
         raise InputError(f"has {taken.pop()!r}, which is the id or label column", "columns")
@@ -244,8 +239,7 @@ def _find_format(name: str) -> str:
     if format in STREAM_READERS or (format and extension not in COMPRESSED):
         return format
     expected = ", ".join([*STREAM_READERS, "csv.gz", "zip", *PATH_READERS])
-    extensions = f"whose extension is none of {expected}"
-    raise InputError(f"must be given for {name}, {extensions}", "format")
+    raise InputError(f"must be given for {name}, which ends in none of {expected}", "format")
 
 
 def _guess_format(name: str) -> str | None:
@@ -277,8 +271,7 @@ def _check_content(title: str, start: bytes, format: str) -> None:
         found = "binary data"
     is_sheet = format in SHEETS and start.startswith((b"PK", b"\xd0\xcf"))
     if found is not None and not is_sheet:
-        message = f"is {found}, where {format} is expected"
-        raise FileFormatError(f"{title} {message}; save it as {format}, or give its format")
+        raise FileFormatError(f"{title} is {found}: save it as {format}, or give its format")
 
 
 # Formats
@@ -342,7 +335,7 @@ def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
         reading(request.name, "npz"),
         np.load(stream, allow_pickle=False) as file,
     ):
-        if "X" not in file and SPARSE_KEYS.issubset(file.files):
+        if "X" not in file and {"format", "shape", "data"} <= {*file}:  # by save_npz
             stream.seek(0)
             X, arrays = sparse.load_npz(stream), {}
             check_structure(X)  # compiled code that follows a wrong index ends the process
@@ -404,7 +397,6 @@ ALIASES = {
     **{"tab": "tsv", "ndjson": "jsonl", "xls": "xlsx", "xlsm": "xlsx", "ipc": "arrow"},
     **{"pq": "parquet", "parq": "parquet"},
 }
-"""Other extensions."""
 FORMATS = {*STREAM_READERS, *PATH_READERS, "zip"}
 HIDDEN = re.compile(r"(^|/)([._]|$)|/$|^__MACOSX/")
 
@@ -449,10 +441,7 @@ def _find_labels(request: Request, texts: Texts) -> NDArray[np.str_] | None:
 def _make_matrix_table(
     request: Request, X: Any, names: Sequence[str] | None, texts: Texts, index: str
 ) -> Table:
-    """Return the requested columns of a matrix as a table of floats, or raise FileFormatError.
-
-    Numbers become float32 if they are float32 or smaller, else float64.
-    """
+    """Return the requested columns of a matrix as floats, or raise FileFormatError."""
     is_sparse: bool = sparse.issparse(X)
     by_columns = {} if names is None else {"feature_names": names}
     for expected, named in zip(X.shape, (texts, by_columns), strict=True):

@@ -31,8 +31,7 @@ def scale_columns(
             problem = f"is for numbers, and X has categories: {some(named, 5)}"
             raise InputError(f"{problem}; drop them, or choose euclidean", "metric")
         if scale not in ("auto", None):
-            problem = "has no effect where rows are normalized by the metric cosine"
-            raise InputError(f"{problem}; leave it out", "scale")
+            raise InputError("has no effect with the metric cosine; leave it out", "scale")
         return columns, None
     reason = _find_reason(columns, used, scale)
     if reason is None:

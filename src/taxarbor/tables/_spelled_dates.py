@@ -66,10 +66,7 @@ TIME_OF_DAY = "hour:minute"
 
 
 def find_date_format(texts: Sequence[str], counts: Sequence[int] | IndexArray) -> str | None:
-    """Return the format that reads nearly all rows as dates, None if there is none.
-
-    It is a key of ``DATES``, or ``TIME_OF_DAY``.
-    """
+    """Return the key of ``DATES``, or ``TIME_OF_DAY``, that reads nearly all rows, or None."""
     weights = np.asarray(counts, dtype=np.float64)
     total, most, best, times = weights.sum(), 0.0, None, np.zeros(0, "datetime64[m]")
     few = texts[:: -(-len(texts) // N_TRIED) or 1]

@@ -49,7 +49,6 @@ class NumberFormat(NamedTuple):
 
     decimal: str = "."
     thousands: str = ""
-    """The separator of thousands, which may be empty."""
     unit: str = ""
     """A currency or a unit, which rows may leave out."""
     unit_first: bool = False
@@ -99,12 +98,6 @@ def parse_numbers(texts: Sequence[str], number_format: NumberFormat) -> NDArray[
     """Return texts as numbers, NaN where a text is none."""
     numbers = (_parse(text.translate(SAME), number_format) for text in texts)
     return np.fromiter(numbers, np.float64, len(texts))
-
-
-def find_odd(texts: Sequence[str], number_format: NumberFormat) -> list[str]:
-    """Return the texts that are no numbers."""
-    is_odd = np.isnan(parse_numbers(texts, number_format)).tolist()
-    return [text for text, odd in zip(texts, is_odd, strict=True) if odd]
 
 
 def _are_codes(

@@ -13,7 +13,7 @@ import sklearn
 from scipy.sparse import issparse
 from sklearn.utils import validation
 
-from taxarbor._errors import InputError, InputTypeError, counted
+from taxarbor._errors import InputError, InputTypeError
 from taxarbor._frames import Table, as_canonical, as_numeric, fill_masked
 from taxarbor._types import Array, IndexArray
 from taxarbor.rows import as_rows, check_structure
@@ -54,10 +54,7 @@ def check_array(estimator: Any, X: Table, *, allow_nan: bool) -> tuple[Any, dict
             check_structure(X)
         numbers = as_numeric(X)
         if numbers.dtype.kind == "c":
-            remedy = "pass X.real, X.imag or both"
-            raise InputError(
-                f"holds complex numbers. Complex data not supported: {remedy}", "X"
-            )
+            raise InputError("is complex. Complex data not supported: pass X.real, X.imag", "X")
         is_single = numbers.dtype.newbyteorder("=") == np.float32
         data = validation.check_array(
             numbers,
@@ -74,10 +71,7 @@ def check_array(estimator: Any, X: Table, *, allow_nan: bool) -> tuple[Any, dict
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
-    """Return the weights of rows, None if all are 1, or raise InputError.
-
-    Extreme weights are divided by a power of two.
-    """
+    """Return the weights of rows, None if all are 1, or raise InputError."""
     if sample_weight is None:
         return None
     name = "sample_weight"
@@ -88,8 +82,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
     except (TypeError, ValueError, OverflowError) as error:
         raise InputTypeError(f"must hold numbers: {error}", name) from error
     if weights.shape != (n_rows,):
-        expected = f"must hold one number for each of {counted(n_rows, 'row')}"
-        raise InputError(f"{expected}; got shape {weights.shape}", name)
+        raise InputError(f"must hold {n_rows:,} numbers; got shape {weights.shape}", name)
     wrong = np.flatnonzero(~((weights >= 0.0) & (weights < math.inf)))
     if len(wrong):
         value = f"row {wrong[0]} has {weights[wrong[0]]:g}"
@@ -166,11 +159,9 @@ def check_range(data: Any, parameter: str = "X") -> None:
     if not (spread == 0.0 or low <= spread <= high):
         verb = "multiply" if spread < low else "divide"
         much = f"by about {spread:.0e}" if math.isfinite(spread) else "beyond all numbers"
-        expected = f"it should vary by {low:.0e} to {high:.0e}, so that sums of powers fit"
-        problem = f"varies {much} in {name}, where {expected}; {verb} it by a constant first"
-        raise InputError(problem, parameter)
+        problem = f"varies {much} in {name}, where {low:.0e} to {high:.0e} are expected"
+        raise InputError(f"{problem}; {verb} it by a constant first", parameter)
     largest = float(np.abs(rows.center).max(initial=0.0))
     if largest > max_mean:
-        problem = f"has a column whose mean is about {largest:.0e}, in {name}"
-        remedy = f"where it should be at most {max_mean:.0e}; subtract a constant first"
-        raise InputError(f"{problem}, {remedy}", parameter)
+        problem = f"has a column of mean {largest:.0e}, in {name}, beyond {max_mean:.0e}"
+        raise InputError(f"{problem}; subtract a constant first", parameter)

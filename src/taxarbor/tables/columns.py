@@ -1,11 +1,9 @@
 """The columns of a table, and the features that they become: the only way in for rows.
 
-Columns are always known, those of arrays, too. Numbers are held as arrays, so a million of them
-cost nothing; only columns that are read in another way, such as categories, have a value of
-their own. Features are in the units of the table: a number is a feature, categories are one-hot
-encoded. Missing values are imputed by the column's mean: the mean of the numbers, the share of
-each category. Only a fit sees features scaled, as factor analysis of mixed data does; its rules
-are then brought back to the units of the table.
+What is known of them is held as arrays, so a million cost nothing; only columns that are read
+in another way than numbers have a :class:`Reading`. Features are in the units of the table: a
+number is one, categories are one-hot encoded. Missing values are imputed by means, or shares of
+categories. Only a fit sees features scaled, and its rules are then brought back to the units.
 """
 
 from collections import Counter
@@ -168,8 +166,7 @@ class FeatureRows(NamedTuple):
 
     ``data`` is an array or a CSR matrix; of plain numbers it may still hold NaN, and
     :meth:`Columns.impute` fills them. ``missing`` has the shape (n_rows, n_columns), an array
-    or CSC; None if there are none. ``unseen`` counts the values of each column that the fit did
-    not see, which count as missing.
+    or CSC; None if there are none. ``unseen`` counts values that the fit did not see.
     """
 
     data: Any
@@ -390,10 +387,7 @@ class Columns:
         return Match(found, tuple(absent))
 
     def read(self, X: Any, dtype: Any = np.float64, match: Match | None = None) -> FeatureRows:
-        """Return the rows of a table as features in the user's units.
-
-        Cells of plain numbers are not looked at, and may hold NaN.
-        """
+        """Return the rows of a table in the user's units; plain numbers may hold NaN."""
         table = as_table(X)
         match = match or self.match(column_names(table), table.shape[1])
         unseen: Counter[tuple[str, str]] = Counter()
@@ -413,10 +407,7 @@ class Columns:
         return np.float64 if self.is_sparse else float_type(table)
 
     def impute(self, rows: FeatureRows) -> FeatureRows:
-        """Return rows without NaN, and where values were missing; the given stay as they are.
-
-        Raises InputError for infinities.
-        """
+        """Return rows without NaN, and where values were missing; infinities are refused."""
         data = rows.data
         values = data if isinstance(data, np.ndarray) else data.data
         if rows.missing is not None or all_finite(values):

@@ -36,8 +36,7 @@ from taxarbor.tables.checks import (
 from taxarbor.tables.columns import Columns, FeatureRows, find_empty_rows
 from taxarbor.tables.notes import MAX_NOTES, Note
 
-MAX_LATENT = 100
-"""Latent dimensions of texts."""
+MAX_LATENT = 100  # dimensions of texts
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -232,8 +231,7 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
         problem = f'must be "auto", None or a TableEncoder; got {encoder!r}'
         raise InputTypeError(problem, "encoder")
     if encoder is None and embedding is not None:
-        problem = f"names the column {embedding!r}, and encoder=None takes all for numbers"
-        raise InputError(f"{problem}; pass the vectors as an array", "embedding")
+        raise InputError(f"must be an array for encoder=None; got {embedding!r}", "embedding")
     is_mixed = is_auto and isinstance(X, np.ndarray) and not is_plain(X)
     cells = np.asarray(X, dtype=object).ravel() if is_mixed else ()
     has_units = isinstance(X, nw.DataFrame) or any(isinstance(cell, str) for cell in cells)

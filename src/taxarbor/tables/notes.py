@@ -14,10 +14,8 @@ from taxarbor._number_text import format_number
 if TYPE_CHECKING:
     from taxarbor.tables.columns import Columns
 
-MAX_NOTES = 5
-"""Lines that are shown."""
-MAX_NAMED = 5
-"""Columns that a line names."""
+MAX_NOTES, MAX_NAMED = 5, 5
+"""Lines that are shown, and columns that each names."""
 MAX_CATEGORIES = 255
 """Distinct values up to which a column may be declared categorical."""
 VALUES = re.compile(r"([\d,]+) different values")
