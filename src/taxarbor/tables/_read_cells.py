@@ -10,10 +10,12 @@ import io
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, time
+from functools import partial
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, final
 
@@ -38,6 +40,8 @@ SAMPLE_CHARACTERS = 1 << 20
 CELLS_AT_ONCE, MIN_ROWS_AT_ONCE = 1 << 23, 1 << 14
 """Cells that are parsed together, and rows: smaller parts would leave holes in memory."""
 QUOTED = re.compile(r'"(?:[^"]|"")*"?')
+MARK = re.compile(r'"?sep=([\t;|,])"?\s*', re.IGNORECASE)
+"""The first line of texts that Excel writes for itself."""
 YEAR = re.compile(r"(19|20)\d\d")
 NO_HEADER = "the first line holds numbers only and was used as a row: the columns have no names"
 
@@ -100,20 +104,30 @@ def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) 
 
 def _read_text(text: io.TextIOWrapper, request: Request, separator: str | None) -> Content:
     from pandas.api.types import infer_dtype
+    from pandas.errors import ParserError, ParserWarning
 
     lines = _read_lines(text)
-    found = _find_separator(lines, separator)
-    header = find_header(list(csv.reader(lines, delimiter=found)), request)
+    mark = MARK.fullmatch(lines[0]) if lines else None
+    found = mark[1] if mark else _find_separator(lines, separator)
+    rows = list(csv.reader(lines, delimiter=found))
+    header = find_header([[], *rows[1:]] if mark else rows, request)
     as_text = header.list_texts(request)
-    frame = _parse(text, header, found, as_text)
+    parse, has_surplus = partial(_parse, text, header, found, as_text), False
+    try:
+        frame = parse()
+    except (ParserError, ParserWarning):  # lines with too many cells
+        parse, has_surplus = partial(parse, trims=True), True
+        frame = parse()
     mixed = [  # pandas finds the types of a long column part by part
         name
         for name, cells in frame.items()
         if cells.dtype == object and infer_dtype(cells).startswith("mixed")
     ]
     if mixed:
-        frame = _parse(text, header, found, as_text, mixed)
-    notes = _describe_short_lines(text, header, found, frame)
+        frame = parse(mixed)
+    last = header.names[-1]
+    is_ragged = has_surplus or (last not in header.unnamed and _are_empty(frame[last]).any())
+    notes = _describe_odd_lines(text, header, found) if is_ragged else []
     if separator not in (None, found):
         notes.append(f"its cells are separated by {SEPARATORS[found]}")
     return header.finish(frame, request, notes)
@@ -151,8 +165,13 @@ def _parse(
     separator: str,
     as_text: Collection[str],
     mixed: Collection[str] = (),
+    *,
+    trims: bool = False,
 ) -> "pd.DataFrame":
-    """Return all columns; some as text to the letter, others as text with missing values."""
+    """Return all columns; some as text to the letter, others as text with missing values.
+
+    Lines with too many cells raise errors of pandas, unless it ``trims`` them.
+    """
     import pandas as pd
 
     options: dict[str, Any] = {"na_values": MISSING}
@@ -171,6 +190,7 @@ def _parse(
             sep=separator,
             header=None,
             names=header.names,
+            usecols=range(len(header.names)) if trims else None,
             skiprows=header.n_skipped,
             index_col=False,
             keep_default_na=False,
@@ -182,23 +202,20 @@ def _parse(
             return pd.concat(parts, ignore_index=True)
 
 
-def _describe_short_lines(
-    text: io.TextIOWrapper, header: "Header", separator: str, frame: "pd.DataFrame"
-) -> list[str]:
-    """Return a note on lines with too few cells, which pandas fills."""
-    last = header.names[-1]
-    if last in header.unnamed or not _are_empty(frame[last]).any():
-        return []
-    short: list[int] = []
+def _describe_odd_lines(text: io.TextIOWrapper, header: "Header", separator: str) -> list[str]:
+    """Return notes on lines with too few or too many cells, which pandas fills or cuts."""
+    odd: list[tuple[str, list[int]]] = [
+        ("too few cells, first line {}; the others were taken as missing", []),
+        ("too many cells, first line {}; the surplus was ignored", []),
+    ]
     text.seek(0)
     lines = csv.reader(text, delimiter=separator)
     with suppress(csv.Error):  # a cell of more than 128 kB
         for cells in islice(lines, header.n_skipped, None):
-            if 0 < len(cells) < len(header.names):
-                short.append(lines.line_num)
-    lines_are = counted(len(short), "line has", "lines have")
-    remark = "too few cells, first line {}; the others were taken as missing"
-    return [f"{lines_are} {remark.format(*short)}"] if short else []
+            if cells and len(cells) != len(header.names):
+                odd[len(cells) > len(header.names)][1].append(lines.line_num)
+    are = [counted(len(found), "line has", "lines have") for _, found in odd]
+    return [f"{n} {how.format(*at)}" for n, (how, at) in zip(are, odd, strict=True) if at]
 
 
 # Cells that are objects: sheets of Excel and OpenDocument, and json
@@ -247,8 +264,14 @@ def _select_sheets(names: Sequence[str], request: Request) -> Sequence[str]:
 
 
 def read_json(stream: IO[bytes], request: Request) -> Content:
-    """Return the table in a list of records, alone in an object or not, or of columns."""
-    return _read_records(json.loads(stream.read()), request)
+    """Return the table in records, a list alone in an object or not or lines, or in columns."""
+    try:
+        return _read_records(json.loads(stream.read()), request)
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":
+            raise
+    stream.seek(0)
+    return read_json_lines(stream, request)
 
 
 def read_json_lines(stream: IO[bytes], request: Request) -> Content:
@@ -360,30 +383,32 @@ def _are_empty(cells: "pd.Series[Any]") -> "pd.Series[bool]":
 
 
 def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
-    """Return the header, below rows that are blank, or a title: a single cell at the start."""
-    filled = [(at, cells) for at, cells in enumerate(rows) if any(map(str.strip, cells))]
+    """Return the header, below rows that are blank, or titles: with fewer cells than others."""
+    stripped = [[*map(str.strip, cells)] for cells in rows]
+    filled = [(at, cells) for at, cells in enumerate(stripped) if any(cells)]
     if not filled:
         raise FileFormatError(f"{request.name} is empty")
     n_titles = _count_titles([cells for _, cells in filled])
     notes = []
     if n_titles:
         lines = f"{counted(n_titles, 'line')} above the header"
-        notes.append(f"{lines} skipped; the first is {filled[0][1][0].strip()[:60]!r}")
+        title = ", ".join(filter(None, filled[0][1]))
+        notes.append(f"{lines} skipped; the first is {title[:60]!r}")
     at, first = filled[n_titles]
     body = [cells for _, cells in filled[n_titles + 1 :]]
-    width = len(body[0]) if body else 0
+    width = _find_width(body)
     has_names = not all(map(_is_number, first))
     if has_names and width == len(first) + 1:  # R names no row names; others end in a comma
         ends_filled = any(cells[-1] for cells in body if len(cells) == width)
         first = ["", *first] if ends_filled else [*first, ""]
     if width > len(first):  # pandas would cut it
         cells, columns = counted(width, "cell"), counted(len(first), "column")
-        raise FileFormatError(f"{request.name} has {cells} in its first row, and {columns}")
+        raise FileFormatError(f"{request.name} has {cells} in most rows, and {columns}")
     if not has_names:
         if request.requested:
             message = "has numbers in its first line, so no column has a name"
             raise FileFormatError(f"{request.name} {message}")
-        return Header([*range(len(first))], notes=[NO_HEADER])
+        return Header([*range(len(first))], at, notes=[NO_HEADER])
     names = make_unique([name or f"Unnamed: {j}" for j, name in enumerate(first)])  # as pandas
     pairs = [*zip(names, first, strict=True)]
     if repeated := [name for name, given in pairs if given not in ("", name)]:
@@ -395,21 +420,38 @@ def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
 
 def _count_titles(filled: Sequence[Sequence[str]]) -> int:
     """Return how many rows are titles above a header, whose cells are texts."""
-    n_titles = 0
+    n_titles = longest = 0
     for cells in filled:
-        if sum(map(bool, map(str.strip, cells))) > 1:
+        n_filled = sum(map(bool, cells))
+        if n_filled > 1 and (n_filled >= _find_width(filled) or not all(cells[:n_filled])):
             break
-        if not cells[0].strip():  # an index without a name
+        if not cells[0]:  # an index without a name
             return 0
-        n_titles += 1
+        n_titles, longest = n_titles + 1, max(longest, n_filled)
     header, *body = filled[n_titles:] or [[]]
     if not (n_titles and body) or any(len(cells) != len(header) for cells in body[:3]):
         return 0
     odd = [one for one in header if _is_number(one)]
     if len(odd) == len(header) or not all(map(YEAR.fullmatch, odd)):
         return 0
+    if longest > 1:  # or it may be the header, and the next line a row of texts
+        columns = zip(header, *(row for row in body if len(row) == len(header)), strict=True)
+        has_names = {*header}.isdisjoint(MISSING) and any(map(_names_numbers, columns))
+        return n_titles if has_names else 0
     has_numbers = any(_is_number(cell) for cells in body for cell in cells)
     return n_titles if len(header) > 2 or has_numbers else 0
+
+
+def _names_numbers(column: Sequence[str]) -> bool:
+    """Return whether a word stands above numbers."""
+    name, *cells = column
+    are_numbers = [_is_number(cell) for cell in cells if cell not in MISSING]
+    return name[0].isalpha() and any(are_numbers) and all(are_numbers)
+
+
+def _find_width(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many cells most rows have."""
+    return Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
 
 
 def _is_number(cell: str) -> bool:

@@ -143,7 +143,7 @@ def read_table(
         four may be compressed: as gz, bz2 or xz, or as the only table in a zip archive.
     sheet : str or int, optional
         The name of a sheet in xlsx or ods, or its position from 0; by default the first that
-        is not empty.
+        has more than one column.
     layer : str, optional
         The layer of an h5ad file to read instead of ``X``; ``raw/X`` is the matrix of ``raw``.
     features : sequence of str, optional
@@ -340,7 +340,8 @@ def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
             X, arrays = sparse.load_npz(stream), {}
             check_structure(X)  # compiled code that follows a wrong index ends the process
         else:
-            arrays = {key: file[key] for key in file if key in wanted or "X" not in file}
+            used = [key for key in file if key in wanted or "X" not in file]
+            arrays = {key: _load_array(request.name, file, key) for key in used}
             matrices = [key for key, array in arrays.items() if array.ndim == 2]
             if "X" not in file and len(matrices) != 1:
                 message = f"has no array X, nor one matrix among {list_names(file.files)}"
@@ -359,6 +360,18 @@ def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
     names = texts.get("feature_names")
     roles = {key: texts[key] for key in ("row_names", *request.text_columns) if key in texts}
     return _make_matrix_table(request, X, names, roles, "row_names")
+
+
+def _load_array(title: str, file: Any, key: str) -> NDArray[Any]:
+    """Return an array of npz, or raise FileFormatError if it holds objects."""
+    try:
+        array: NDArray[Any] = file[key]
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+        problem = f"holds Python objects in {key!r}, and no pickle is read; names must be text"
+        raise FileFormatError(f"{title} {problem}: np.array(names, dtype=str)") from error
+    return array
 
 
 def _read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
