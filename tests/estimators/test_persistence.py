@@ -12,7 +12,7 @@ import skops.io
 from scipy import sparse
 from sklearn.base import clone
 
-from taxarbor import HMMC, Taxarbor, Taxonomy
+from taxarbor import HMMC, TableEncoder, Taxarbor, Taxonomy, TextColumn
 from taxarbor.exchange import to_json
 
 MODELS = {
@@ -86,3 +86,17 @@ def test_a_saved_taxonomy_predicts_alike(fitted, tmp_path):
         np.testing.assert_array_equal(again.predict(sparse.csr_array(X)), expected)
         np.testing.assert_array_equal(again.tree.labels, model.labels_)
         assert again.feature_names == tuple(rows.columns)
+
+
+def test_parameters_of_all_types_are_saved(tmp_path):
+    frame = pd.DataFrame({"t": ["late again", "broken"] * 10, "k": ["u", "v", "v", "u"] * 5})
+    encoder = TableEncoder(
+        text_features=[TextColumn("t")], categorical_features=frame.columns[1:]
+    )
+    model = Taxarbor(2, encoder=encoder, random_state=0).fit(frame)
+    model.taxonomy_.save(tmp_path / "tree")
+    again = Taxonomy.load(tmp_path / "tree")
+    np.testing.assert_array_equal(again.predict(frame), model.labels_)
+    parameters = again.made_by["encoder"]
+    assert parameters["text_features"][0]["name"] == "t"
+    assert parameters["categorical_features"] == ["k"]

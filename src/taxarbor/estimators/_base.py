@@ -5,11 +5,11 @@ The steps are the rows of a table, weights as repeats of them, and the routing o
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self, TypeVar, final
 
 import numpy as np
@@ -24,7 +24,7 @@ from taxarbor._parameters import check_count, check_jobs, check_random
 from taxarbor._types import Array, IndexArray, Mask, TableLike
 from taxarbor.grow import StoppingRule
 from taxarbor.sources import RAW, Sample, Source, open_source
-from taxarbor.tables import TableEncoder
+from taxarbor.tables import TableEncoder, TextColumn
 from taxarbor.tables.checks import count_repeats
 from taxarbor.tables.columns import Columns, FeatureRows
 from taxarbor.taxonomy import Taxonomy
@@ -295,9 +295,13 @@ def make_taxonomy(
     def simplify(value: Any) -> Any:
         if isinstance(value, TableEncoder):
             return value.get_params()
+        if isinstance(value, TextColumn):
+            return asdict(value)
         if isinstance(value, np.ndarray | np.generic):
             return value.tolist()
-        return None if isinstance(value, Columns) else float(value)
+        if isinstance(value, Columns):
+            return None
+        return [*value] if isinstance(value, Iterable) else float(value)
 
     given = {"estimator": type(estimator).__name__} | estimator.get_params(deep=False)
     for name in ("random_state", "n_jobs", "verbose"):
