@@ -152,6 +152,7 @@ def test_invalid_models_and_rows(taxonomy, model, planted):
         (Taxarbor(1).fit(X[:3]), X[:3], {}, ValueError, "X has 3 rows"),
         (model, X, {"n_refits": 0}, ValueError, "n_refits"),
         (model, X, {"embedding": X}, ValueError, "embedding"),
+        (model, X, {"random_state": -1}, ValueError, "random_state"),
     ]:
         with pytest.raises(error, match=parameter):
             assess(given, rows, **options)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taxarbor.stability._compare import has_gap
+from taxarbor.stability._compare import find_separated, has_gap
 
 SHAPES = {
     "normal": lambda rng, n: rng.standard_normal(n),
@@ -38,3 +38,8 @@ def test_two_peaks_have_one():
         assert not has_gap(right, left, unseen)  # they must be laid out from left to right
         assert not has_gap(left, right, unseen[:40])  # no unseen row is there
     assert n_gaps >= 18
+
+
+def test_a_cut_into_one_cluster_separates_nothing():
+    Z, labels, is_seen = np.arange(8.0)[:, None], np.zeros(8, dtype=int), np.arange(8) < 4
+    assert not find_separated(Z, labels, is_seen, np.ones(1, dtype=bool)).any()

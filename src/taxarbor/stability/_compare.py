@@ -203,11 +203,9 @@ def find_separated(Z: Array, labels: IndexArray, is_seen: Mask, is_tested: Mask)
     """Return of clusters whether a gap lies between each and the one nearest to it.
 
     Clusters were found by the rows that were seen, and are tested by the others. A cluster that
-    is not tested counts as not separated.
+    is not tested counts as not separated, and so does one without others: its cut is none.
     """
     K = len(is_tested)
-    if K == 1:
-        return np.ones(1, dtype=bool)
     seen, unseen = _list_members(labels, K, is_seen), _list_members(labels, K, ~is_seen)
     is_separated = np.zeros(K, dtype=bool)
     large = np.flatnonzero([len(rows) > 1 for rows in seen])

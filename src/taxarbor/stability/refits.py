@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 
 from taxarbor._errors import InputError, InputTypeError, counted
 from taxarbor._fit_context import one_blas_thread, show_progress
-from taxarbor._parameters import check_count, check_jobs
+from taxarbor._parameters import check_count, check_jobs, check_random
 from taxarbor._types import Array, IndexArray, Matrix, TableLike
 from taxarbor.clusters import Coordinates, find_coordinates, reduce_wide
 from taxarbor.sources import open_source
@@ -132,7 +131,7 @@ def _refit(
     """
     n_refits, n_threads = check_count("n_refits", n_refits, least=1), check_jobs(n_jobs)
     data, taxonomy = _encode_rows(model, X), taxonomy_of(model)
-    rng, rows = check_random_state(random_state), _list_rows(taxonomy.tree)
+    rng, rows = check_random(random_state), _list_rows(taxonomy.tree)
     n_rows = len(rows)
     if n_rows > MAX_ROWS:
         rows = rows[np.sort(rng.choice(n_rows, MAX_ROWS, replace=False))]
