@@ -283,8 +283,8 @@ def test_titles_may_have_several_cells():
         assert "'Source, Eurostat'" in table.notes[0]
     table = read("Report, made by X\na;b\n1;2\n3;4\n")
     assert (table.feature_names, len(table.X)) == (("a", "b"), 2)
-    for first in ("u,NA", "2019,v", "v,w"):  # row names as R writes them
-        assert read(f"a,b\nr,{first}\ns,5,3\nt,6,4\n").feature_names == ("a", "b")
+    for body in ("r,u,NA\ns,v,3\nt,v,4\n", "r,u,v\ns,v,w\nt,v,v\n"):  # row names, of R
+        assert read(f"a,b\n{body}").feature_names == ("a", "b")
 
 
 def test_sheets_and_types_of_their_cells():
