@@ -161,14 +161,19 @@ def test_no_rows():
 def test_blocks_that_are_not_what_they_say():
     one = dask.delayed(X)
     wrong = da.from_delayed(one, (3000, 3), np.float32)
-    with pytest.raises(InputError, match=r"block \d of X.*3 columns"):
+    with pytest.raises(InputError, match=r"block \d of X has 4 columns.*3"):
         open_source(wrong).sample(5, 0)
     wrong = da.from_delayed(one, (2999, 4), np.float32)
     with pytest.raises(InputError, match=r"block \d of X"):
         open_source(wrong).route(sums, DTYPES)
     frame = dd.from_map(lambda k: FRAME[["c0", "c1"]], [0], meta=FRAME, enforce_metadata=False)
-    with pytest.raises(InputError, match=r"partition 0 of X.*c2"):
-        open_source(frame).sample(5, 0)
+    source = open_source(frame)
+    for use in (
+        partial(source.sample, 5, 0),
+        source.keep(["c1", "c2"]).apply(sums, float).compute,
+    ):
+        with pytest.raises(InputError, match=r"partition 0 of X lacks 'c2'"):
+            use()
 
 
 def test_errors_of_the_work_name_the_block():

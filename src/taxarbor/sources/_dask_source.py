@@ -123,9 +123,7 @@ class DaskSource:
         import cloudpickle
         from dask import delayed
 
-        expected = [f"{self.n_columns} columns"]
-        if not _is_array(self.X):
-            expected = [str(name) for name in self.X.columns]
+        expected = [self.n_columns] if _is_array(self.X) else [*map(str, self.X.columns)]
         # Of arrays that Dask sends apart, some are not aligned, and none can be written to.
         shared = delayed(cloudpickle.dumps((work, expected), protocol=5))
         parts = _split(self.X)
@@ -165,6 +163,12 @@ def _split(X: Collected) -> list[Collected]:
     """Return the tasks that make the partitions of a collection."""
     if _is_array(X):
         return list(X.to_delayed().ravel())
+    from dask.dataframe.dask_expr import new_collection
+
+    kinds = [type(one).__name__ for one in X.expr.walk()]
+    read = any(kind.startswith("Read") or kind == "FromMapProjectable" for kind in kinds)
+    if kinds[0] == "Projection" and not read:  # _run selects columns, and says
+        X = new_collection(X.expr.frame)  # which are absent; a file is read in part
     # Optimising may read several partitions as one.
     return list(X.simplify().to_delayed(optimize_graph=False))
 
@@ -183,13 +187,15 @@ def _run(part: Any, number: int, rows: slice | None, shared: bytes) -> Any:
     work, expected = pickle.loads(shared)
     part = as_table(part)
     if isinstance(part, nw.DataFrame):
-        title, columns = f"partition {number} of X", [*map(str, part.columns)]
+        title, place_of = f"partition {number} of X", {str(c): c for c in part.columns}
+        if absent := [repr(name) for name in expected if name not in place_of]:
+            raise InputError(f"{title} lacks {some(absent, MAX_NAMED)}, which X says it has")
+        part = part.select([place_of[name] for name in expected])
     else:  # aligned, as kernels need it
-        title, columns = f"block {number} of X", [f"{part.shape[-1]} columns"]
+        title = f"block {number} of X"
+        if part.shape[-1] != expected[0]:
+            raise InputError(f"{title} has {part.shape[-1]} columns, but X says {expected[0]}")
         part = np.require(part, None, "A") if isinstance(part, np.ndarray) else part.tocsr(True)
-    if columns != expected:
-        given, known = some(columns, MAX_NAMED), some(expected, MAX_NAMED)
-        raise InputError(f"{title} has {given}, but X says {known}")
     rows = rows or slice(0, part.shape[0])
     if part.shape[0] != rows.stop - rows.start:
         message = f"{title} has {part.shape[0]:,} rows, but X says {rows.stop - rows.start:,}"
