@@ -263,6 +263,17 @@ def test_a_size_that_the_file_does_not_have_is_not_allocated(known, path):
     refuse_in_little_memory(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("sums", (3_000_000, 1)), ("sums", (4, 700_000)), ("counts", (4_000_000,))],
+)
+def test_arrays_beyond_the_tree_are_not_read(with_means, path, name, shape):
+    with_means.save(path)
+    rewrite(path, f"{name}.npy", npy_bytes(np.zeros(shape)))
+    assert path.stat().st_size < 50_000
+    refuse_in_little_memory(path, "too large")
+
+
 @pytest.mark.parametrize("filling", ['"{}"', "[{}0]"])
 def test_metadata_out_of_proportion_are_not_read(known, path, filling):
     """A file of 200 kB may not take gigabytes."""
