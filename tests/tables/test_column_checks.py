@@ -17,6 +17,7 @@ from taxarbor.tables._column_checks import (
 
 TABLES = ("iris", "wine", "breast_cancer", "diabetes", "linnerud", "digits")
 RNG = np.random.default_rng(0)
+REPEATED = "customer_id unitid subjid personid custno idnum bookpageID"
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -36,11 +37,13 @@ def test_names_of_identifiers():
     identifiers = (
         "id|ID|StoreID|customer_id|customerid|PassengerId|order number|order_no|OrderNo|row|"
         "index|Unnamed: 0|key|#|No.|user.id|id_customer|EmployeeNumber|SerialNo|CUSTOMERID|"
-        "rownames|seqn|idno|SK_ID_CURR|storeid|Kundennummer|level_0"
+        "rownames|seqn|idno|SK_ID_CURR|storeid|Kundennummer|level_0|emp_no|GUID|Serial|Sl No|"
+        "Rec#|ids|ticket|user|case|sample|patient|subject|participant|respondent|MRN|VpNr|houseid|"
+        "fid|Matrikelnummer|gid|PK|numero|nro"
     )
     others = (
         "grid|bid|paid|width|humid|valid|age|price index|body mass index|phone number|keys|"
-        "number of rooms|arrow|idle|EmployeeCount|acid|x0|residual|covid|hybrid"
+        "number of rooms|arrow|idle|EmployeeCount|acid|x0|residual|covid|hybrid|# of rooms"
     )
     assert all(map(is_named_like_identifier, identifiers.split("|")))
     assert not any(map(is_named_like_identifier, others.split("|")))
@@ -59,7 +62,7 @@ def test_names_of_identifiers():
         ("x", RNG.choice(250, 150, replace=False), False),
         ("StoreID", np.array([5.0, 900.0, 17.0]), True),
         ("customer_id", RNG.choice(1000.0 * np.arange(200), 200, replace=False), True),
-        ("customer_id", np.repeat(np.arange(50.0), 2), True),
+        *((name, np.repeat(np.arange(50.0), 2), True) for name in REPEATED.split()),
         ("grid", np.array([5.0, 900.0, 17.0]), False),
         ("age", np.array([3.0, 1.0, 2.0, 7.0, 6.0, 5.0, 4.0]), False),
         ("age", np.array([18.0, 19.0, 20.0, 22.0]), False),
@@ -96,7 +99,14 @@ def test_identifiers(name, values, expected):
         (RNG.integers(-10, 30, 500), [-1], ()),
         (RNG.integers(-9, 10, 500), [-9] * 20, ()),
         (RNG.normal(20, 5, 500), [-200] * 20, (-200,)),
-        (RNG.integers(0, 9000, 500), [365243] * 20, (365243,)),
+        (RNG.integers(0, 9000, 500), [365243] * 20, ()),
+        (RNG.integers(0, 300, 500), [646] * 9, ()),
+        (np.arange(500) % 100, [999] * 50, (999,)),
+        (np.arange(500) % 100, [99999] * 50, (99999,)),
+        (RNG.integers(18, 65, 500), [99] * 50, (99,)),
+        (RNG.integers(18, 65, 500), [98, 99] * 25, (98, 99)),
+        (np.append(RNG.normal(0, 10, 500), 1e6), [-999] * 80, (-999,)),
+        ([0, 1] * 50, [99] * 9, (99,)),
         (RNG.choice([4.99, 9.99, 14.99, 29.99], 500), [99.99] * 20, ()),
         (np.full(100, 3.0), [99] * 20, ()),
         (np.full(100, np.nan), [np.nan], ()),
@@ -148,14 +158,21 @@ def test_copies():
 
 def test_bits():
     bits = RNG.random((400, 256)) < RNG.uniform(0.05, 0.4, 256)
-    packed, smooth = np.packbits(bits, axis=1), np.cumsum(RNG.normal(size=(400, 64)), axis=1)
-    assert looks_like_bits(packed)
-    assert not looks_like_bits(packed.astype(np.float64))
+    smooth, group = np.cumsum(RNG.normal(size=(400, 64)), axis=1), RNG.integers(0, 4, 400)
+    flips = RNG.random((400, 256)) < 0.05
+    for each in (bits, (RNG.random((4, 256)) < 0.5)[group] ^ flips):
+        packed = np.packbits(each, axis=1)
+        assert looks_like_bits(packed)
+        assert looks_like_bits(packed.astype(np.float32))
+        assert not looks_like_bits(packed.astype(np.float64))
+    vectors = RNG.normal(size=(400, 64))
     for pixels in (
         *(255 * (smooth - smooth.min()) / np.ptp(smooth), 255 * (smooth > 0)),
-        *(RNG.normal(128, 40, (400, 64)), RNG.gamma(2, 20, (400, 64))),
+        *(128 + 40 * vectors, 128 + 20 * vectors + RNG.normal(0, 40, (4, 64))[group]),
+        RNG.gamma(2, 20, (400, 64)),
     ):
-        assert not looks_like_bits(pixels.clip(0, 255).astype(np.uint8))
+        for kind in (np.uint8, np.float32):
+            assert not looks_like_bits(pixels.clip(0, 255).round().astype(kind))
 
 
 def test_counts():

@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from taxarbor._frames import Frame, find_dtype
 from taxarbor._types import Array, IndexArray, Matrix
 from taxarbor.tables._spelled_dates import find_date_format
+from taxarbor.tables._spelled_numbers import find_number_format
 
 MIN_ROWS_OF_COUNT = 10
 """Rows from which on different integers that rise, and fill half of their range, identify rows.
@@ -23,29 +24,29 @@ YEARS = 1500, 2100
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 ENTITY = (
-    "account|application|artikel|auftrags?|bestell|booking|case|claim|client|contract|customer|"
-    "device|employee|event|flight|invoice|item|kunden?|listing|loan|member|message|obj|object|"
-    "obs|observation|order|passenger|patient|person|player|policy|post|product|project|"
-    "property|rechnungs?|record|reference|respondent|row|s|sample|school|sequence|serial|"
-    "session|sr|store|student|subject|supplier|task|ticket|transaction|trip|tweet|user|"
-    "vehicle|vendor|visit"
+    "account|application|artikel|auftrags?|bestell|booking|case|claim|client|contract|cust|"
+    "customer|device|emp|employee|event|flight|house|invoice|item|kunden?|listing|loan|"
+    "matrikel|member|message|obj|object|obs|observation|order|participant|passenger|patient|"
+    "person|player|policy|post|product|project|property|rec|rechnungs?|record|reference|"
+    "respondent|row|s|sample|school|sequence|serial|session|sl|sr|store|student|subj|subject|"
+    "supplier|task|ticket|transaction|trip|tweet|unit|user|vehicle|vendor|visit|vp"
 )
 IDENTIFIER = re.compile(
-    r"#|no|nr|key|primary key|index|idx|idno|isbn|objid|pid|seqn|ssn|u?uid|unnamed 0|level 0|"
-    r"row|row ?(?:index|id|num|names?)|(?:.* )?id(?: .*)?|"
+    r"no|nr|nro|numero|key|pk|primary key|index|idx|ids|idno|isbn|[fgp]id|seqn|serial|ssn|mrn|"
+    r"[gu]?uid|unnamed 0|level 0|row|row ?(?:index|names?)|(?:.* )?id(?: .*)?|case|participant|"
+    rf"patient|respondent|sample|subject|ticket|user|"
     rf"(?:.* )?(?:{ENTITY}) ?(?:id|no|nr|num|number|nummer|key)"
 )
-
-ENDS_IN_ID = re.compile(r"(?i:id|.*[ _.-]id)|.*[a-z]I[dD]", re.DOTALL)
+ID = re.compile(rf"(?:.* )?(?:(?:{ENTITY}) ?)?id|id ?num|cust(?:omer)? ?no")
 """Names of identifiers, though their values repeat."""
 MAX_ROW_NAME, MAX_WORDS_OF_NAME = 100, 4
 """Characters of a text that may be the name of a row, and words of all on average."""
 LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")
-"""Numbers such as $1,200, which are no names."""
+"""Values such as 101:02:00, which are no names."""
 
 MIN_SENTINEL_SHARE, MIN_SENTINEL_ROWS, MIN_OTHERS = 0.005, 5, 20
 """Rows that a number for missing values has at least, and the other values from which on any
-number may be one."""
+negative number may be one."""
 NINES = re.compile(r"9+[789]|88+|77+")
 MAX_SHARE_OF_NINES = 0.3
 """Share of values that end in 9, from which on they are prices."""
@@ -54,8 +55,8 @@ CODE = re.compile(
     r"\w*class|\w*type?|category|cat|zone|region|cover|kind|species|cluster|segment|sector|soil|"
     r"district|department|dept|industry|occupation|job|race|ethnicity|religion|country|state|"
     r"city|brand|method|channel|label|colou?r|marital|origin|mode|stratum|inst|institution|"
-    r"station|group|language|gender|sex|precinct|county|\w*klasse|kategorie|gruppe|art|beruf|"
-    r"geschlecht|bundesland|land|branche|abteilung"
+    r"station|group|language|gender|sex|precinct|county|site|cent(?:er|re)|clinic|hospital|"
+    r"\w*klasse|kategorie|gruppe|art|beruf|geschlecht|bundesland|land|branche|abteilung"
 )
 KEY = re.compile(
     r"(?:.* )?(?:\w*codes?|zip|postal|plz|fips|phone|telephone|mobile|fax|iban|barcode|ean|upc|"
@@ -75,7 +76,7 @@ MIN_ROWS_OF_COPY = 5
 
 MAX_ROWS_TRIED, MAX_BYTES_TRIED = 2000, 64
 MAX_BIT_CORRELATION, MAX_BIT_RATIO = 0.25, 1.5
-"""Of two bits of a byte, and of the shares of ones at two places of it."""
+"""Of two bits of a byte, beyond those of two bytes, and of the shares of ones at two places."""
 
 MIN_GENES, MIN_ZERO_SHARE, MIN_LARGEST, MIN_TOTALS_RATIO = 50, 0.3, 10, 1.5
 
@@ -85,11 +86,16 @@ MIN_GENES, MIN_ZERO_SHARE, MIN_LARGEST, MIN_TOTALS_RATIO = 50, 0.3, 10, 1.5
 
 def is_named_like_identifier(name: str) -> bool:
     """Return whether a column is named like an identifier: StoreID, order_no, Unnamed: 0."""
-    return IDENTIFIER.fullmatch(_split_name(name) or name.strip()) is not None
+    return IDENTIFIER.fullmatch(_split_name(name)) is not None
+
+
+def is_named_like_id(name: str) -> bool:
+    """Return whether a column is named like an identifier whose values may repeat: unitid."""
+    return ID.fullmatch(_split_name(name)) is not None
 
 
 def _split_name(name: str) -> str:
-    return " ".join(WORD.findall(name)).casefold()
+    return " ".join(WORD.findall(name.replace("#", " no "))).casefold()
 
 
 def is_identifier(
@@ -103,7 +109,7 @@ def is_identifier(
     n = len(values)
     if n < 3 or not (values == np.floor(values)).all():
         return False
-    if ENDS_IN_ID.fullmatch(name.strip()):
+    if is_named_like_id(name):
         return True
     low, high, steps = float(values.min()), float(values.max()), np.diff(values)
     is_named = is_named_like_identifier(name) and bool(np.isfinite(high - low))
@@ -142,8 +148,10 @@ def _are_row_names(cells: Any) -> bool:
     if max(map(len, texts)) > MAX_ROW_NAME or n_words > MAX_WORDS_OF_NAME * len(texts):
         return False
     few = [text.strip() for text in texts[:: -(-len(texts) // MAX_ROWS_TRIED)]]
-    is_date = find_date_format(few, [1] * len(few)) is not None
-    return not is_date and not all(map(LIKE_VALUE.fullmatch, texts))
+    ones, others = [1] * len(few), [text for text in few if not text.isdigit()]
+    if find_date_format(few, ones) or find_number_format(others, ones[: len(others)]):
+        return False
+    return not all(map(LIKE_VALUE.fullmatch, texts))
 
 
 # Numbers that stand for something else
@@ -152,8 +160,8 @@ def _are_row_names(cells: Any) -> bool:
 def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[float, ...]:
     """Return the numbers that stand for missing values, such as -999 and 99; rising.
 
-    They are repeated, lie beyond all others, and are made of nines, -1 or 0, unless the others
-    are many. Capped values are none, as others lie near them, nor are prices such as 9.99.
+    They are repeated, lie beyond all others, and are made of nines, -1 or 0, or are the only
+    negative one. Capped values are none, as others lie near them, nor are prices such as 9.99.
     """
     is_known = np.isfinite(values)
     weights = None if counts is None else counts[is_known]
@@ -161,30 +169,45 @@ def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[flo
     totals = np.bincount(codes, weights)
     is_code = np.array([_is_missing_code(one) for one in distinct.tolist()], dtype=bool)
     least = max(MIN_SENTINEL_SHARE * totals.sum(), MIN_SENTINEL_ROWS)
-    if len(distinct) > MIN_OTHERS:
-        gaps, spread = np.diff(distinct)[[0, -1]], float(np.ptp(distinct))
-        is_code[[0, -1]] |= (totals[[0, -1]] >= least) & (gaps > 0.5 * spread)
+    if len(distinct) > MIN_OTHERS and totals[0] >= least and distinct[0] < 0.0 <= distinct[1]:
+        is_code[0] |= distinct[1] - distinct[0] > 0.5 * np.ptp(distinct)
     n_low, n_high = (int(np.cumprod(side).sum()) for side in (is_code, is_code[::-1]))
-    end = len(distinct) - n_high
-    if n_low and distinct[n_low - 1] == 0.0 and end > n_low:
-        n_low -= int(end - n_low < 3 or distinct[n_low] <= np.ptp(distinct[n_low:end]))
-    others = distinct[n_low:end]
-    if len(others) < 2:
-        return ()
-    found: list[float] = []
-    spread, share_of_low = float(np.ptp(others)), totals[:n_low].sum() / totals[n_low]
-    if totals[:n_low].sum() >= least:
-        gap, only_negative = others[0] - distinct[n_low - 1], others[0] >= 0.0
-        if distinct[n_low - 1] == -1.0:
-            is_far = only_negative and others[-1] >= 10.0 and (gap > 5.0 or share_of_low > 2.0)
-        else:
-            is_far = gap > spread or (only_negative and len(others) > 2)
-        found += distinct[:n_low].tolist() if is_far else []
-    if totals[end:].sum() >= least and distinct[end] - others[-1] > spread:
-        ends_in_nine = (others % 10.0 == 9.0) | (np.round(100.0 * others) % 10.0 == 9.0)
-        share_of_nines = np.average(ends_in_nine, weights=totals[n_low:end])
-        found += distinct[end:].tolist() if share_of_nines < MAX_SHARE_OF_NINES else []
-    return tuple(found)
+    top = len(distinct) - n_high
+    below = distinct[:top], totals[:top], least
+    low = next((n for n in range(n_low, 0, -1) if _are_low(n, *below)), 0)
+    above = distinct[low:], totals[low:], least
+    end = len(distinct) - next((n for n in range(n_high, 0, -1) if _are_high(n, *above)), 0)
+    return (*distinct[:low].tolist(), *distinct[end:].tolist())
+
+
+def _are_low(n: int, distinct: Array, totals: NDArray[Any], least: float) -> bool:
+    """Return whether the first n values are repeated, and far from the others but outliers."""
+    others, rows = distinct[n:], totals[n:]
+    if len(others) < 2 or totals[:n].sum() < least:
+        return False
+    last, is_positive, is_many = distinct[n - 1], others[0] >= 0.0, len(others) > 2
+    gap, bulk = others[0] - last, others[np.searchsorted(rows.cumsum(), 0.99 * rows.sum())]
+    if last == 0.0:
+        return bool(gap > others[-1] - others[0]) and is_many
+    if last == -1.0:
+        is_far = gap > 5.0 or totals[:n].sum() > 2.0 * rows[0]
+        return bool(is_far and is_positive and others[-1] >= 10.0)
+    return bool(gap > bulk - others[0] or (is_positive and is_many))
+
+
+def _are_high(n: int, distinct: Array, totals: NDArray[Any], least: float) -> bool:
+    """Return whether the last n values are so; nines half as far, and beside no prices."""
+    others, rows = distinct[:-n], totals[:-n]
+    if len(others) < 2 or totals[-n:].sum() < least:
+        return False
+    ends_in_nine = (others % 10.0 == 9.0) | (np.round(100.0 * others) % 10.0 == 9.0)
+    is_price = np.average(ends_in_nine, weights=rows) >= MAX_SHARE_OF_NINES
+    gap, bulk = (
+        distinct[-n] - others[-1],
+        others[np.searchsorted(rows.cumsum(), 0.01 * rows.sum())],
+    )
+    part = 1.0 if f"{distinct[-1]:.10g}".strip("9.") else 0.5
+    return bool(gap > part * (others[-1] - bulk) and not is_price)
 
 
 def _is_missing_code(value: float) -> bool:
@@ -271,23 +294,27 @@ def _find_step(values: Array) -> float:
 def looks_like_bits(X: NDArray[Any]) -> bool:
     """Return whether bytes are packed bits of vectors, not numbers.
 
-    Then all places of a byte have about as many ones, and tell nothing of one another; high
-    places of neighbours are no more alike than low ones, as they are in images.
+    Then all places of a byte have about as many ones, and tell no more of one another than of
+    those of the next byte, high ones no more than low ones, as they do in images. An embedding
+    holds them as float32.
     """
-    if X.dtype != np.uint8 or X.shape[0] < 50 or X.shape[1] < 8:
+    if X.dtype not in (np.uint8, np.float32) or X.shape[0] < 50 or X.shape[1] < 8:
         return False
-    rows = X[:: -(-len(X) // MAX_ROWS_TRIED), :MAX_BYTES_TRIED]
+    given = X[:: -(-len(X) // MAX_ROWS_TRIED), :MAX_BYTES_TRIED]
+    rows = np.nan_to_num(given).clip(0, 255).astype(np.uint8)
     bits = np.unpackbits(rows, axis=1).reshape(*rows.shape, 8).astype(np.float64)
     shares = bits.mean(axis=(0, 1))
-    if shares.min() < 0.01 or shares.max() > MAX_BIT_RATIO * shares.min():
+    is_even = 0.01 <= shares.min() >= shares.max() / MAX_BIT_RATIO
+    if not is_even or (rows != given).any():
         return False
     with np.errstate(all="ignore"):
         bits = np.nan_to_num((bits - bits.mean(axis=0)) / bits.std(axis=0))
     within = np.einsum("rci,rcj->cij", bits, bits) / len(bits)
-    within_size = np.abs(within).mean(axis=0)[np.triu_indices(8, 1)]
-    beside = np.abs(np.einsum("rci,rci->ci", bits[:, 1:], bits[:, :-1]) / len(bits))
-    high, low = beside.mean(axis=0)[[0, -1]]
-    return bool(within_size.max() < MAX_BIT_CORRELATION > abs(high - low))
+    beside = np.einsum("rci,rcj->cij", bits[:, 1:], bits[:, :-1]) / len(bits)
+    within_size, beside_size = (np.abs(one).mean(axis=0) for one in (within, beside))
+    most, (high, low) = within_size[np.triu_indices(8, 1)].max(), np.diag(beside_size)[[0, -1]]
+    more = max(most - beside_size.mean(), abs(high - low))
+    return bool(more < MAX_BIT_CORRELATION and most < 0.9)  # 0 and 255 are those of an image
 
 
 def look_like_counts(X: Matrix) -> bool:
