@@ -31,6 +31,7 @@ from taxarbor.tables._ordered import find_order
         *("none|mild|moderate|severe", "First|Second|Third", "Bronze|Silver|Gold|Platinum"),
         *("worse|about the same|better", "January|February|March"),
         *("primary|secondary|tertiary", "no|maybe|yes", "never|former|current"),
+        *("1_0-10|2_11-20|3_21-50", "1_98-98.9F|2_99-99.9F|3_100F+"),
         *("1_Good|2_Fair|3_Poor", "Bad|Good|Better|Best", "Low|Med|High|Urgent"),
         *("High school|Bachelor's degree|Master|PhD", "Not true|Somewhat true|Certainly true"),
         "Not at all|Several days|More than half the days|Nearly every day",
@@ -52,7 +53,7 @@ def test_order(ordered):
         *("S|M|D|W", "1|2|3", "0-1|0-2|1-2", "3-0|1-1|2-1", "under 18|under 25|under 65"),
         *("Region 1|Region 2|Region 3", "1. a|1. b|2. c", "fair|average|good"),
         *("Low|low|high", "medium|large|high", "private|public|other"),
-        "north|south|east|west",
+        *("north|south|east|west", "1_2|2_3|3_1", "1_2_3|2_1_1|3_0_1"),
     ],
 )
 def test_no_order(values):

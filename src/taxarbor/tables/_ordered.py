@@ -108,7 +108,8 @@ NEUTRAL = re.compile(
 )
 
 NUMBERED = re.compile(
-    r"\(?(\d{1,2}|[a-h](?=[):.]))\s*(?:[).:=-]+\s*(?=[^\d\s])|[).:]+\s+(?=\d)|_(?=[^\d\s])).*",
+    r"\(?(\d{1,2}|[a-h](?=[):.]))\s*"
+    r"(?:[).:=-]+\s*(?=[^\d\s])|[).:]+\s+(?=\d)|_(?=\S)(?![\d_]+$)).*",
     re.DOTALL,
 )
 NUMBERED_LEVEL = re.compile(

@@ -57,6 +57,8 @@ DATES = {
     "day name year": rf"{NTH}[-/ ]?{NAME}[-,/ ]{{1,2}}(?:{YEAR}|{SHORT_YEAR})",
     "name day year": rf"{NAME}[ -]?{NTH},? ?{YEAR}",
     "year-month": rf"{YEAR}-(?P<month>\d\d)",
+    "year month": rf"{YEAR}[- ]?M(?P<month>\d\d?)",
+    "year quarter": rf"{YEAR}[- ]?[Qq](?P<quarter>[1-4])",
     "month/year": rf"(?P<month>\d\d)/{YEAR}",
     "name year": rf"{NAME}[-, ]{{1,2}}{YEAR}",
     "name-yy": rf"{NAME}-{SHORT_YEAR}",
@@ -90,7 +92,7 @@ def find_date_format(texts: Sequence[str], counts: Sequence[int] | IndexArray) -
 def parse_dates(texts: Sequence[str], date_format: str) -> Times:
     """Return texts as times to the minute, NaT where a text is none.
 
-    A month is its first day, and a time of day one of 1970-01-01. Time zones are ignored.
+    A month or quarter is its first day, a time of day one of 1970-01-01. Zones are ignored.
     """
     pattern = _pattern_of(date_format)
     found = [_parse(token) if (token := pattern.fullmatch(text)) else None for text in texts]
@@ -146,7 +148,8 @@ def _parse(token: re.Match[str]) -> datetime | None:
     year, hour = int(given["year"]), int(given["hour"])
     if "short" in given:
         year = 1969 + (int(given["short"]) - 69) % 100  # 1969 to 2068, as in POSIX
-    month = MONTHS.get(given["name"].casefold(), 0) if "name" in given else int(given["month"])
+    month = 3 * int(given["quarter"]) - 2 if "quarter" in given else int(given["month"])
+    month = MONTHS.get(given["name"].casefold(), 0) if "name" in given else month
     if "half" in given:
         if not 1 <= hour <= 12:
             return None
