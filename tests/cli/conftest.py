@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,7 +50,8 @@ def made(tmp_path_factory):
     write_customers(folder / "customers.csv")
     X = read_table(folder / "customers.csv", columns=COLUMNS).X
     taxonomy = Taxarbor(6, encoder=None, random_state=0).fit(X).taxonomy_
-    taxonomy.save(folder / "model.taxarbor")
+    made_by = taxonomy.made_by | {"id_column": "id"}  # as the command knows it
+    replace(taxonomy, made_by=made_by).save(folder / "model.taxarbor")
     return folder
 
 

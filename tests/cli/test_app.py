@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -40,6 +41,7 @@ def test_help_ends_with_an_example(run):
         assert result.exit_code == 0
         assert " ".join(result.stdout.split()).endswith(f"Example: {example_of(name)}")
         assert "--json" in result.stdout
+        assert re.search(r"--(json|force|open|proba)\s+<", result.stdout) is None
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,8 +65,11 @@ def test_options_are_parameters_of_the_estimators(run, folder):
     ):
         result = run("fit", "customers.csv", "-o", "m", "--force", *NUMBERS, *options)
         assert result.exit_code == 0, result.output
-        expected = estimator.fit(X).taxonomy_
-        assert to_json(Taxonomy.load(folder / "m")) == to_json(expected)
+        fitted, expected = Taxonomy.load(folder / "m"), estimator.fit(X).taxonomy_
+        assert fitted.made_by == expected.made_by | {"id_column": "id"}
+        columns = replace(fitted.columns, notes=expected.columns.notes)
+        fitted = replace(fitted, columns=columns, made_by=expected.made_by)
+        assert to_json(fitted) == to_json(expected)
 
 
 def test_as_many_clusters_as_are_stable(run, run_json, refuse, folder):
@@ -98,8 +102,8 @@ def test_columns_are_selected(run, run_json, refuse, folder, edit):
     assert names_of("items,age") == ("items", "age")
     assert names_of("age, spend") == ("age", "spend")
     assert names_of(" age", "-", (folder / "customers.csv").read_bytes()) == ("age",)
-    edit("odd.csv", ("spend", '" spend"'))
-    assert names_of('age," spend"', "odd.csv") == ("age", " spend")
+    edit("odd.csv", ("spend", '"sp, end"'))
+    assert names_of('age,"sp, end"', "odd.csv") == ("age", "sp, end")
     fit = ("fit", "customers.csv", "-o", "x", "--columns")
     refuse("--columns", *fit, "age,id", "--id-column", "id")
 
@@ -176,6 +180,26 @@ def test_rows_without_a_label(run_json, refuse, edit, folder):
         refuse("label", "fit", "bare.csv", "-k", 3, "-o", "none", *ROLES)
 
 
+def test_notes_on_columns_come_first_and_all_are_kept(run, run_json, folder):
+    text = (folder / "customers.csv").read_text(encoding="utf-8").replace(",", ";")
+    lines = ["Caf\xe9", *text.splitlines(), "X;1", "Y;1;2;3;4;5;6;7;8"]
+    (folder / "odd data.csv").write_bytes("\n".join(lines).encode("latin-1"))
+    fit = ("fit", "odd data.csv", "-k", 4, "--force")
+    shown = run(*fit).stderr.splitlines()
+    assert shown[0].endswith("'id' names the rows, and is no feature [--categories id]")
+    assert len(shown) == 5
+    assert shown[-1].endswith("more: taxarbor show 'odd data.taxarbor' --json)")
+    notes = run_json(*fit)["notes"]
+    words = ("cp1252", "above the header", "too few", "too many", "semicolon")
+    assert [word in note for word, note in zip(words, notes[-5:], strict=True)] == [True] * 5
+    kept = run_json("show", "odd data.taxarbor")["model"]["notes"]
+    assert [note[0] for note in kept] == [note.partition(" [")[0] for note in notes]
+    assert "names the rows" not in run(*fit, "--id-column", "id").stderr
+    (folder / "n.csv").write_text("a,id\n" + "".join(f"{n % 5},{n}\n" for n in range(40)))
+    assert "[--numbers id]" in run("fit", "n.csv", "-k", 2).stderr
+    assert run_json("fit", "n.csv", "-k", 2, "--numbers", "id", "-o", "n")["n_features"] == 2
+
+
 def test_warnings_are_notes(run, run_json, folder):
     np.save(folder / "same.npy", np.repeat([[0.0, 1.0], [1.0, 0.0]], 10, axis=0))
     result = run("fit", "same.npy", "-k", 5, "-o", "m")
@@ -239,7 +263,7 @@ def test_bad_data_is_one_line(refuse, folder):
         ("no column to use: 'y'", ["none.csv", "-k", "2"]),
         ("infinity", ["holes.csv"]),
         ("bad.parquet", ["bad.parquet"]),
-        ("the table", ["huge.npy"]),
+        ("huge.npy varies", ["huge.npy"]),
     ):
         refuse(words, "fit", *arguments, "-o", "m")
 

@@ -72,6 +72,23 @@ def test_json_and_standard_input(run_json, folder, labels):
     assert run_json("predict", "model.taxarbor", "-", stdin=data)["labels"] == labels
 
 
+def test_rows_are_named_as_in_the_fit(run_json, refuse, folder, table):
+    def names(*arguments):
+        return run_json("predict", *arguments)["rows"]
+
+    run_json("fit", "customers.csv", "-k", 4, "-o", "m")
+    zips = [f"Z{row}" for row in range(3)]
+    new = table.head(3).assign(zip=zips, city="Bern", **{"class": "family"})
+    new.assign(id=["007", "8", "8"]).to_csv(folder / "new.csv", index=False)
+    assert names("m", "new.csv") == ["007", "8", "8"]
+    assert names("m", "new.csv", "--id-column", "zip") == zips
+    new.to_csv(folder / "new.csv", index=False)
+    assert names("m", "new.csv") is None
+    assert names("model.taxarbor", "new.csv") is None
+    new[["zip"]].to_csv(folder / "new.csv", index=False)
+    refuse("new.csv lacks columns", "predict", "m", "new.csv")
+
+
 def test_a_model_without_names_takes_numbers(run_json, refuse, folder, labels, table):
     np.save(folder / "x.npy", table)
     run_json("fit", "x.npy", "-k", 6, "-o", "m")

@@ -436,7 +436,19 @@ def test_one_column_names_the_rows():
 
     ids, words = [7, 4, 9], ["u", "v", "w"]
     assert names(name=words, movieId=ids) == ("u", "v", "w")
-    for values in (["1/2/20", "3/4/21", "5/6/22"], ["$1,200", "$ 3.50", "-"]):
+    for values in (
+        *(
+            ["1/2/20", "3/4/21", "5/6/22"],
+            ["$1,200", "$ 3.50", "-"],
+            ["Rs. 5", "Rs. 7", "Rs. 1"],
+        ),
+        *(["USD 2,132.06", "USD 7", "USD 9.5"], ["CHF 1'234.5", "CHF 1", "CHF 2"]),
+        *(
+            ["771.8 km", "3 km", "12"],
+            ["2011Q1", "2011 Q2", "2011-Q3"],
+            ["101:02:00", "1:2", "3:4"],
+        ),
+    ):
         assert names(name=words, value=values) == ("u", "v", "w")
     assert names(movieId=ids) == names(**{"Film ID": ids}) == ("7", "4", "9")
     assert names(comment=words, customer_id=["c7", "c4", "c9"]) == ("c7", "c4", "c9")
@@ -629,10 +641,8 @@ def test_arrays_must_be_tables_of_numbers():
 def test_nothing_is_unpickled():
     objects = np.array([["a", 1]], dtype=object)
     assert "Python objects" in refusal(as_bytes(np.save, objects), "npy")
-    assert "pickle" in refusal(npz(X=objects), "npz")
-    message = refusal(npz(X=np.eye(2), feature_names=objects[0]), "npz")
-    assert "'feature_names'" in message
-    assert "dtype=str" in message
+    assert "Python objects" in refusal(npz(X=objects), "npz")
+    assert "dtype=str" in refusal(npz(X=np.eye(2), feature_names=objects[0]), "npz")
 
 
 def test_npz_with_names_and_labels():

@@ -38,7 +38,9 @@ def fit(
     format: shell.Format = None,
     labels: Annotated[Path | None, shell.option("Also write the cluster of each row.")] = None,
     report: Annotated[Path | None, shell.option("Also write an HTML report.")] = None,
-    show: Annotated[bool, shell.option("Also write and open a report.", "--open")] = False,
+    show: Annotated[
+        bool, shell.option("Write and open a report.", "--open", metavar="")
+    ] = False,
     force: shell.Force = False,
     as_json: shell.Json = False,
     columns: Annotated[str | None, _table("Use only these columns: a,b,c.")] = None,
@@ -109,10 +111,11 @@ def fit(
         verbose=int(sys.stderr.isatty()),
     )
     begin = time.perf_counter()
-    with shell.collect_notes(but=TableWarning) as warned:  # which columns.notes holds
+    with shell.collect_notes(data, but=TableWarning) as warned:  # which columns.notes holds
         excluded = [name for name in _split(exclude) if name != rows.id_column]
         vectors = file.find_embedding(embedding, rows.X.names)
         taxonomy = files.fit_without(estimator, rows.X, excluded, vectors)
+        taxonomy = files.describe_reading(taxonomy, rows, id_column)
         seconds = time.perf_counter() - begin
         scores = None if rows.labels is None else tree_scores(taxonomy, rows.labels)
         taxonomy.save(model)
@@ -126,7 +129,7 @@ def fit(
     document = {"data": data, "id_column": rows.id_column, **summarize(taxonomy)}
     document |= {"seconds": seconds, "scores": scores}
     document |= {"model": model, "labels": labels, "report": page}
-    document["notes"] = gather_notes(rows.notes, taxonomy, warned)
+    document["notes"] = gather_notes(taxonomy, warned, None if as_json else model)
     shell.answer(document, as_json, lambda: print_fit(str(file), taxonomy, document))
 
 
@@ -226,7 +229,7 @@ def predict(
     output: shell.Output = None,
     n_clusters: shell.Clusters = None,
     id_column: shell.IdColumn = None,
-    proba: Annotated[bool, shell.option("Add probabilities of clusters.", "--proba")] = False,
+    proba: Annotated[bool, shell.option("Add probabilities.", "--proba", metavar="")] = False,
     format: shell.Format = None,
     sheet: shell.Sheet = None,
     force: shell.Force = False,
@@ -244,7 +247,7 @@ def predict(
     if taxonomy.tree.rules[taxonomy.tree.root] is None and taxonomy.tree.n_leaves > 1:
         raise InputError(f"{model} was made from labels: it has no rules to predict new rows")
     rows = files.read_rows(taxonomy, files.DataFile(data, format, id_column, sheet=sheet))
-    with shell.collect_notes() as notes:
+    with shell.collect_notes(data) as notes:
         labels = taxonomy.predict(rows.X)
         probabilities = taxonomy.predict_proba(rows.X).round(6) if proba else None
     if proba and taxonomy.temperature is None:
@@ -279,7 +282,7 @@ def report(
     from taxarbor.cli import _files as files
 
     files.check_outputs((output,), (model, data), force=force)
-    with shell.collect_notes() as notes:
+    with shell.collect_notes(data) as notes:
         file = files.DataFile(data, format, id_column, label_column, sheet)
         taxonomy, rows = files.read_model(model, file, most=files.SAMPLE_ROWS)
         files.write_page(output, taxonomy, rows, title or files.stem_of(data))
@@ -309,7 +312,7 @@ def explain(
 
     if node is not None and row is not None:
         raise InputError("choose one of --node and --row")
-    with shell.collect_notes() as notes:
+    with shell.collect_notes(data) as notes:
         taxonomy, rows = read_model(model, DataFile(data, format, id_column, sheet=sheet))
         explanation = explain_rows(taxonomy, rows.X, row_names=rows.row_names)
     document: dict[str, Any]
@@ -353,7 +356,7 @@ def assess(
 
     target, inputs = output or model, (data,) if output is None else (model, data)
     files.check_outputs((target,), inputs, force=force or output is None)
-    with shell.collect_notes() as notes:
+    with shell.collect_notes(data) as notes:
         file = files.DataFile(data, format, sheet=sheet)
         taxonomy, rows = files.read_model(model, file, "assess")
         assessed = assess_model(
@@ -405,7 +408,7 @@ app = typer.Typer(
 )
 for command, example in EXAMPLES.items():
     name = command.__name__
-    app.command(name, epilog=f"Example: taxarbor {name} {example}")(command)
+    app.command(name, epilog=f"Example: taxarbor {name} {example}", cls=shell.Command)(command)
 
 
 def _print_version(is_requested: bool) -> None:
@@ -414,12 +417,12 @@ def _print_version(is_requested: bool) -> None:
         raise typer.Exit
 
 
+_version: Any = partial(shell.option, callback=_print_version, is_eager=True)
+
+
 @app.callback(epilog="Example: taxarbor demo")
 def start(
-    version: Annotated[
-        bool,
-        shell.option("Print the version.", "--version", callback=_print_version, is_eager=True),
-    ] = False,
+    version: Annotated[bool, _version("Print the version.", "--version", metavar="")] = False,
 ) -> None:
     """Hierarchical clustering with rules that people can read.
 

@@ -12,6 +12,7 @@ import webbrowser
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -23,6 +24,7 @@ from taxarbor.cli._shell import print_data
 from taxarbor.estimators import HMMC, Taxarbor
 from taxarbor.sources import LocalSource, Source, open_source, stored_format
 from taxarbor.tables import Table, TableEncoder, read_table
+from taxarbor.tables.notes import Note
 from taxarbor.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ STDIN = Path("-")
 MAX_BYTES_IN_MEMORY = 200_000_000  # of a file whose format can be read in blocks
 SAMPLE_ROWS = 100_000  # rows of a folder or a large file that explain and report read
 COMPRESSION = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
+INTEGER = re.compile(r"-?\d+")
 LABEL_SUFFIXES = ("", ".csv", ".tsv", ".txt", ".parquet")
 
 
@@ -45,7 +48,7 @@ class DataFile:
 
     path: Path
     format: str | None = None
-    id_column: str | None = None
+    id_column: str | tuple[str, ...] | None = None
     label_column: str | None = None
     sheet: str | None = None
     layer: str = ""
@@ -72,7 +75,7 @@ class DataFile:
         Columns that are ``features`` name no rows; ``names`` is a file with those of all
         columns.
         """
-        roles = {option: option, "--id-column": self.id_column}
+        roles = {option: option, "--id-column": isinstance(self.id_column, str)}
         roles |= {"--label-column": self.label_column}
         in_memory = next((name for name, given in roles.items() if given), "")
         if self.path.is_dir() and in_memory:
@@ -134,11 +137,10 @@ def load_model(path: Path, n_clusters: int | None = None) -> Taxonomy:
 
 
 def read_rows(taxonomy: Taxonomy, file: DataFile, option: str = "") -> Table:
-    """Return rows for a model; columns that it reads name no rows."""
-    columns = taxonomy.columns
-    names = columns.names or ()
-    features = [names[at] for at in columns.positions] if names else ()
-    return replace(file, layer=columns.layer).read(features=features, option=option)
+    """Return rows for a model, named by the column that named those of the fit."""
+    known = (taxonomy.made_by or {}).get("id_column")
+    ids = file.id_column or (() if known is None else (str(known),))
+    return replace(file, layer=taxonomy.columns.layer, id_column=ids).read(option=option)
 
 
 def attach_rows(
@@ -174,6 +176,19 @@ def read_model(
 
 
 # Fits and refits
+
+
+def describe_reading(taxonomy: Taxonomy, rows: Table, id_column: str | None) -> Taxonomy:
+    """Return a model that knows which column named its rows, and the notes on their file."""
+    name, notes, made_by = rows.id_column, [*taxonomy.columns.notes], taxonomy.made_by or {}
+    if name is not None:
+        made_by = made_by | {"id_column": name}
+    if name is not None and id_column is None:
+        are_numbers = all(map(INTEGER.fullmatch, rows.row_names or ()))
+        option = f"--{'numbers' if are_numbers else 'categories'} {quote(name)}"
+        notes.insert(0, Note(f"{name!r} names the rows, and is no feature", "", option))
+    columns = replace(taxonomy.columns, notes=(*notes, *map(Note, rows.notes)))
+    return replace(taxonomy, columns=columns, made_by=made_by)
 
 
 def make_encoder(scale: str, *, is_matrix: bool, **parameters: Any) -> TableEncoder | str:
@@ -212,7 +227,7 @@ def restore_estimator(taxonomy: Taxonomy) -> Taxarbor | HMMC:
     kinds: dict[str, type[Taxarbor | HMMC]] = {"Taxarbor": Taxarbor, "HMMC": HMMC}
     if (kind := kinds.get(parameters.pop("estimator", ""))) is None:
         raise InputError("the model does not hold its parameters: fit it again")
-    for name in ("encoder", "embedding"):  # refits have the features of the model
+    for name in ("encoder", "embedding", "id_column"):  # refits have the model's features
         parameters.pop(name, None)
     if parameters.get("n_clusters") is not None:
         parameters["n_clusters"] = taxonomy.tree.n_leaves  # it may be pruned

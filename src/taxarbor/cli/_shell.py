@@ -4,6 +4,7 @@ Exit codes: 0 is success, 2 is bad input, 130 is Ctrl-C; a bug ends with a trace
 """
 
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -12,13 +13,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from taxarbor._errors import InputError, printable
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__mro__[1]  # its class depends on the version of typer
+TABLE = re.compile(r"^X\b|(?<=\bof )X\b")
 OPTION_NAMES = {  # of parameters, where they differ
     **{"random_state": "seed", "n_jobs": "jobs", "feature_names": "names"},
     **{"categorical_features": "categories", "numeric_features": "numbers"},
@@ -60,20 +62,20 @@ LabelColumn = Annotated[str | None, option("Column with known classes; never a f
 Format = Annotated[
     FileFormat | None, option("Format of DATA; default: by its extension.", metavar="FORMAT")
 ]
-Sheet = Annotated[str | None, option("Sheet of xlsx or ods; default: the first with a table.")]
+Sheet = Annotated[str | None, option("Sheet of a workbook; default: first of several columns.")]
 Embedding = Annotated[str | None, option("Vectors: a column, entry of obsm, or .npy file.")]
 Output = Annotated[Path | None, output("File to write; default: standard output.")]
 Jobs = Annotated[int, option("Number of threads; -1 for all processors.")]
 Seed = Annotated[int, option("Random seed; default: 0.", min=0, max=2**32 - 1)]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Force = Annotated[bool, option("Replace existing files.", "--force", metavar="")]
+Json = Annotated[bool, option("Print one JSON document.", "--json", metavar="")]
 
 
 # Errors
 
 
 class Commands(TyperGroup):
-    """Commands that end with one line on standard error if the input is bad."""
+    """Commands that end with one line on standard error if their options are wrong."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Parse the arguments, run the command and exit."""
@@ -92,6 +94,10 @@ class Commands(TyperGroup):
             _print_error("interrupted")
         sys.exit(code if isinstance(code, int) else 0)
 
+
+class Command(TyperCommand):
+    """A command whose errors of input are one line each, with the names of its options."""
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
@@ -101,7 +107,7 @@ class Commands(TyperGroup):
         except (BrokenPipeError, typer.Exit, UsageError):
             raise
         except Exception as error:
-            message = _describe(error, self.get_command(ctx, ctx.invoked_subcommand))
+            message = _describe(error, ctx)
             if message is None:
                 raise
             _print_error(message)
@@ -109,13 +115,13 @@ class Commands(TyperGroup):
         return result
 
 
-def _describe(error: Exception, command: Any) -> str | None:
+def _describe(error: Exception, ctx: Any) -> str | None:
     """Return one line on an error of the user's input or machine, None for a bug."""
     if isinstance(error, InputError):  # of a parameter, whose option is named
-        names = {param.name: max(param.opts, key=len) for param in command.params}
+        names = {param.name: max(param.opts, key=len) for param in ctx.command.params}
         options = {name: text for name, text in names.items() if text.startswith("--")}
-        options["X"] = "the table"
-        return error.message(lambda name: options.get(OPTION_NAMES.get(name, name)))
+        text = error.message(lambda name: options.get(OPTION_NAMES.get(name, name)))
+        return _name_table(text, ctx.params.get("data"))
     if isinstance(error, MemoryError):
         return "not enough memory: use fewer rows or columns"
     if isinstance(error, ImportError):
@@ -127,6 +133,12 @@ def _describe(error: Exception, command: Any) -> str | None:
         message = error.strerror or str(error)
         return message if error.filename is None else f"{error.filename}: {message}"
     return None
+
+
+def _name_table(message: str, data: Path | None) -> str:
+    """Return a message on X with the name of the file that it was read from."""
+    name = "the table" if data is None else data.name
+    return TABLE.sub("standard input" if name == "-" else name, message)
 
 
 def _print_error(message: str) -> None:
@@ -167,11 +179,12 @@ def print_data(text: str) -> None:
 
 
 @contextmanager
-def collect_notes(but: type[Warning] | tuple[()] = ()) -> Iterator[list[str]]:
+def collect_notes(data: Path, but: type[Warning] | tuple[()] = ()) -> Iterator[list[str]]:
     """Yield a list that gets the warnings of the block, each once, except for one kind."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield notes
     shown = (one for one in caught if not issubclass(one.category, but))
-    notes += dict.fromkeys(_on_one_line(str(one.message)) for one in shown)
+    texts = (_on_one_line(str(one.message)) for one in shown)
+    notes += dict.fromkeys(_name_table(text, data) for text in texts)

@@ -6,6 +6,8 @@ All text from models and data goes through :func:`rich.text.Text`, which reads n
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import typer
@@ -233,10 +235,8 @@ def explain_row(explanation: Explanation, row: str) -> dict[str, Any]:
 # Fits
 
 
-def gather_notes(
-    of_file: Sequence[str], taxonomy: Taxonomy, warned: Sequence[str]
-) -> list[str]:
-    """Return the notes on a table, as many as there is room for, and all others."""
+def gather_notes(taxonomy: Taxonomy, warned: Sequence[str], model: Path | None) -> list[str]:
+    """Return all notes; of those on the table some, if the others are in a model's file."""
     tree, others = taxonomy.tree, [*warned]
     n_excluded = round(float(tree.sizes[tree.root] - tree.node_weights[tree.root]))
     if n_excluded > 0:
@@ -244,11 +244,12 @@ def gather_notes(
         others.append(f"{rows} excluded from the fit")
     if tree.n_noise:
         others.append(f"{counted(tree.n_noise, 'row')} labelled as noise")
-    notes = [*of_file, *(note.for_shell for note in taxonomy.columns.notes)]
+    notes = [note.for_shell for note in taxonomy.columns.notes]
     n_shown = max(MAX_NOTES - len(others), 1)
-    if len(notes) > n_shown:
-        notes[n_shown - 1] += f" ({len(notes) - n_shown} more with taxarbor show --json)"
-    return [*notes[:n_shown], *others]
+    if model is not None and (n_more := len(notes) - n_shown) > 0:
+        notes = notes[:n_shown]
+        notes[-1] += f" ({n_more} more: taxarbor show {quote(str(model))} --json)"
+    return [*notes, *others]
 
 
 def print_fit(

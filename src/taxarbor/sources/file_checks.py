@@ -105,6 +105,8 @@ def reading(name: str, format: str) -> Iterator[None]:
             raise MemoryError(f"not enough memory for {name}") from error
         cause = " ".join(str(error).split())[:300] or type(error).__name__
         problem = f"is no {format} file, or a damaged one: {cause}"
+        if "Object arrays" in cause:
+            problem = "holds Python objects; arrays of names must be np.array(names, dtype=str)"
         raise FileFormatError(f"{name} {problem}") from error
 
 

@@ -59,6 +59,8 @@ class Request:
     """Columns that do not name the rows."""
     sheet: str | int | None = None
     layer: str = ""
+    likely_ids: Collection[str] | None = None
+    """The first that is there names the rows; None if one is to be found."""
 
     @property
     def text_columns(self) -> list[str]:
@@ -363,8 +365,9 @@ class Header(NamedTuple):
 
     def list_texts(self, request: Request) -> list[str]:
         """Return the columns that name or label the rows, or may do so."""
-        first = self.names[:1]
-        return [*request.text_columns, *(first if first[0] in self.unnamed else [])]
+        first = self.names[:1] if self.names[0] in self.unnamed else []
+        likely = [name for name in request.likely_ids or () if name in self.names]
+        return [*request.text_columns, *first, *likely]
 
     def finish(
         self, frame: "pd.DataFrame", request: Request, notes: Sequence[str] = ()
@@ -436,17 +439,16 @@ def _count_titles(filled: Sequence[Sequence[str]]) -> int:
         return 0
     if longest > 1:  # or it may be the header, and the next line a row of texts
         columns = zip(header, *(row for row in body if len(row) == len(header)), strict=True)
-        has_names = {*header}.isdisjoint(MISSING) and any(map(_names_numbers, columns))
-        return n_titles if has_names else 0
+        named = [cells for name, *cells in columns if name[:1].isalpha()]
+        is_clear = {*header}.isdisjoint(MISSING) and any(map(_are_numbers, named))
+        return n_titles if is_clear else 0
     has_numbers = any(_is_number(cell) for cells in body for cell in cells)
     return n_titles if len(header) > 2 or has_numbers else 0
 
 
-def _names_numbers(column: Sequence[str]) -> bool:
-    """Return whether a word stands above numbers."""
-    name, *cells = column
-    are_numbers = [_is_number(cell) for cell in cells if cell not in MISSING]
-    return name[0].isalpha() and any(are_numbers) and all(are_numbers)
+def _are_numbers(cells: Sequence[str]) -> bool:
+    present = [cell for cell in cells if cell not in MISSING]
+    return bool(present) and all(map(_is_number, present))
 
 
 def _find_width(rows: Sequence[Sequence[str]]) -> int:

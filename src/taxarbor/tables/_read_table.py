@@ -62,11 +62,7 @@ SIGNATURES = {
     **dict.fromkeys([b"<!doctype", b"<html", b"<?xml"], "a web page or XML"),
 }
 """First bytes of files, in small letters."""
-COMPRESSED: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}
+COMPRESSED: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @final
@@ -111,7 +107,7 @@ def read_table(
     source: Source,
     *,
     columns: Sequence[str] | None = None,
-    id_column: str | None = None,
+    id_column: str | tuple[str, ...] | None = None,
     label_column: str | None = None,
     format: str | None = None,
     sheet: str | int | None = None,
@@ -134,9 +130,10 @@ def read_table(
         The file; ``"-"`` is standard input. A stream cannot be parquet, npy, npz or h5ad.
     columns : sequence of str, optional
         Use these columns, in this order, and no others.
-    id_column, label_column : str, optional
+    id_column, label_column : str or, of ids, tuple of str, optional
         The columns with the names and the labels of the rows. In an h5ad file they are in
-        ``obs``, in an npz file they are arrays.
+        ``obs``, in an npz file they are arrays. Of a tuple, the first that a data frame has
+        names the rows, and none is detected.
     format : str, optional
         One of csv, tsv, txt, xlsx, ods, json, jsonl, feather, arrow, orc, parquet, npy, npz and
         h5ad; by default the extension of the file name, or csv for a stream. All but the last
@@ -170,13 +167,17 @@ def read_table(
     >>> table.feature_names, table.row_names
     (('height', 'legs'), ('owl', 'fox'))
     """
+    likely_ids, id_column = (
+        (id_column, None) if isinstance(id_column, tuple) else (None, id_column)
+    )
     names = None if columns is None else _check_names(columns, id_column, label_column)
     is_path = isinstance(source, str | os.PathLike) and source != STDIN
     path = cast("str | os.PathLike[str]", source)
     stream_name = "standard input" if source == STDIN else getattr(source, "name", "the stream")
     title = base_name(path) if is_path else str(stream_name)
     used = frozenset((*features, *(names or ())))
-    request = Request(title, names, id_column, label_column, used, sheet, layer or "")
+    parts = (sheet, layer or "", likely_ids)
+    request = Request(title, names, id_column, label_column, used, *parts)
     format = format or (_find_format(title) if is_path else "csv")
     if format not in FORMATS:
         expected = ", ".join(STREAM_READERS | PATH_READERS)
@@ -340,8 +341,7 @@ def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
             X, arrays = sparse.load_npz(stream), {}
             check_structure(X)  # compiled code that follows a wrong index ends the process
         else:
-            used = [key for key in file if key in wanted or "X" not in file]
-            arrays = {key: _load_array(request.name, file, key) for key in used}
+            arrays = {key: file[key] for key in file if key in wanted or "X" not in file}
             matrices = [key for key, array in arrays.items() if array.ndim == 2]
             if "X" not in file and len(matrices) != 1:
                 message = f"has no array X, nor one matrix among {list_names(file.files)}"
@@ -360,18 +360,6 @@ def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
     names = texts.get("feature_names")
     roles = {key: texts[key] for key in ("row_names", *request.text_columns) if key in texts}
     return _make_matrix_table(request, X, names, roles, "row_names")
-
-
-def _load_array(title: str, file: Any, key: str) -> NDArray[Any]:
-    """Return an array of npz, or raise FileFormatError if it holds objects."""
-    try:
-        array: NDArray[Any] = file[key]
-    except ValueError as error:
-        if "Object arrays" not in str(error):
-            raise
-        problem = f"holds Python objects in {key!r}, and no pickle is read; names must be text"
-        raise FileFormatError(f"{title} {problem}: np.array(names, dtype=str)") from error
-    return array
 
 
 def _read_h5ad(path: str | os.PathLike[str], request: Request) -> Table:
@@ -423,15 +411,17 @@ def _make_frame_table(request: Request, content: Content) -> Table:
     ids = request.id_column or index
     roles = {*request.text_columns, *([] if index is None else [index])}
     texts = {name: as_texts(frame.pop(name)) for name in roles}
-    if ids is None and has_names and frame.shape[1] > 1:
+    if ids is None and request.likely_ids is not None:
+        ids = next((name for name in request.likely_ids if name in frame), None)
+    elif ids is None and has_names and frame.shape[1] > 1:
         candidates = [
             name
             for name, dtype in frame.dtypes.items()
             if name not in request.features and dtype.kind not in "fb"
         ]
         ids = find_row_names(nw.from_native(frame, eager_only=True), candidates)
-        if ids is not None:
-            texts[ids] = as_texts(frame.pop(ids))
+    if ids is not None and ids not in texts:
+        texts[ids] = as_texts(frame.pop(ids))
     if request.columns is not None:
         frame = frame[[*request.columns]]
     if not frame.shape[1]:
