@@ -5,8 +5,7 @@ Tasks are pure functions of a partition, so Dask's retries make up for a lost wo
 """
 
 import pickle
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import pairwise
@@ -50,8 +49,7 @@ class DaskSource:
 
             some = self.X if _is_array(self.X) else self.X[self.X.columns[:1].tolist()]
             find_shape = dask.delayed(attrgetter("shape"))
-            with _columns_present():
-                sizes = [n for n, *_ in dask.compute(*map(find_shape, _split(some)))]
+            sizes = [n for n, *_ in dask.compute(*map(find_shape, _split(some)))]
         bounds = np.cumsum([0, *sizes], dtype=np.intp)
         if not bounds[-1]:
             raise InputError("has no rows; all of its partitions are empty", "X")
@@ -78,8 +76,7 @@ class DaskSource:
         rows, counts = draw_rows(self.n_rows, n, seed, weights)
         n_drawn = np.diff(np.searchsorted(rows, self.bounds))
         slices = {k: some for k, some in self.slices.items() if n_drawn[k]}
-        with _columns_present():
-            tables = dask.compute(*self._map(partial(_take, rows), slices))
+        tables = dask.compute(*self._map(partial(_take, rows), slices))
         return add_vectors(Sample(_stack(tables), rows, counts, self.n_rows), self.embedding)
 
     def keep(self, names: Collection[str]) -> "DaskSource":
@@ -95,9 +92,8 @@ class DaskSource:
         import dask
         import dask.array as da
 
-        with _columns_present():
-            results = dask.persist(*self._map(work, self.slices))
-            totals = dask.compute(*(result[1] for result in results))
+        results = dask.persist(*self._map(work, self.slices))
+        totals = dask.compute(*(result[1] for result in results))
         sizes = [rows.stop - rows.start for rows in self.slices.values()]
         arrays = []
         for j, dtype in enumerate(dtypes):
@@ -171,15 +167,6 @@ def _split(X: Collected) -> list[Collected]:
         X = new_collection(X.expr.frame)  # which are absent; a file is read in part
     # Optimising may read several partitions as one.
     return list(X.simplify().to_delayed(optimize_graph=False))
-
-
-@contextmanager
-def _columns_present() -> Iterator[None]:
-    """Turn the KeyError of a partition that lacks a column into InputError."""
-    try:
-        yield
-    except KeyError as error:
-        raise InputError(f"lacks a column in a partition: {error.args[0]}", "X") from error
 
 
 def _run(part: Any, number: int, rows: slice | None, shared: bytes) -> Any:
