@@ -150,6 +150,5 @@ def test_a_partition_without_the_first_column(X):
     frame = pd.DataFrame(X, columns=[*"abc"])
     parts = [dask.delayed(frame), dask.delayed(frame.drop(columns="a"))]
     rows = dd.from_delayed(parts, meta=frame[:0], verify_meta=False)
-    with pytest.raises(InputError, match="'a'") as caught:
+    with pytest.raises(InputError, match="partition 1 of X lacks 'a'"):
         Taxarbor(3).fit(rows)
-    assert caught.value.parameter == "X"
