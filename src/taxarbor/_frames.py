@@ -26,13 +26,13 @@ Cells: TypeAlias = nw.Series[Any] | NDArray[Any]
 
 DTYPES = {
     **{"String": "text", "Object": "object", "Categorical": "category", "Enum": "category"},
-    **{"Date": "date", "Datetime": "date", "Duration": "times", "Time": "times"},
+    **{"Date": "date", "Datetime": "date", "Duration": "durations", "Time": "times"},
     **{"List": "list", "Array": "list"},
 }
 NUMPY_DTYPES = {
     **dict.fromkeys("fiub", "number"),
     **dict.fromkeys("US", "text"),
-    **{"M": "date", "m": "times", "O": "object"},
+    **{"M": "date", "m": "durations", "O": "object"},
 }
 """What columns hold, by data types of narwhals and by kinds of those of NumPy."""
 
@@ -69,20 +69,21 @@ def wrap_frame(X: TableLike) -> Frame | None:
         raise InputError(f"has several columns called {names}; rename them", "X") from error
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
-    return _swap_bytes(known) if isinstance(known, nw.DataFrame) else None
+    return _simplify(known) if isinstance(known, nw.DataFrame) else None
 
 
-def _swap_bytes(frame: Frame) -> Frame:
-    """Return a frame without big-endian columns of pandas, which narwhals does not know."""
+def _simplify(frame: Frame) -> Frame:
+    """Return a frame without big-endian or sparse columns of pandas, unknown to narwhals."""
     if not frame.implementation.is_pandas():
         return frame
     native = frame.to_native()
-    swapped = {
-        name: kind.newbyteorder("=")
-        for name, kind in native.dtypes.items()
-        if isinstance(kind, np.dtype) and not kind.isnative
-    }
-    return nw.from_native(native.astype(swapped)) if swapped else frame
+    plain = {}
+    for name, kind in native.dtypes.items():
+        if type(kind).__name__ == "SparseDtype":
+            plain[name] = kind.subtype
+        elif isinstance(kind, np.dtype) and not kind.isnative:
+            plain[name] = kind.newbyteorder("=")
+    return nw.from_native(native.astype(plain)) if plain else frame
 
 
 def is_anndata(X: TableLike) -> bool:
@@ -188,7 +189,7 @@ def iterate_columns(table: Any, positions: Iterable[int] | None = None) -> Itera
 
 
 def find_dtype(cells: Cells) -> str:
-    """Return number, category, text, date, times, list, object, empty, or the data type."""
+    """Return number, category, text, date, times, durations, list, object, or another type."""
     if not isinstance(cells, nw.Series):
         return NUMPY_DTYPES.get(cells.dtype.kind, f"of type {cells.dtype}")
     kind = cells.dtype
@@ -206,7 +207,7 @@ def find_kind(cells: Cells) -> str:
     """Return the type of a column: number, category, text, date, vector, or why none."""
     kind = find_dtype(cells)
     if kind not in ("object", "list"):
-        return kind
+        return "text" if kind == "times" else kind
     if isinstance(cells, nw.Series) and kind == "list":
         cells = cells.drop_nulls().head(1)
     present = [cell for cell in list_cells(cells) if not is_missing(cell)]
@@ -245,7 +246,7 @@ def mark_missing(numbers: Any, missing_values: Sequence[str]) -> Any:
 
 def as_numbers(cells: Cells, name: str, missing_values: Sequence[str] = ()) -> Array:
     """Return a column as floats, NaN where a value is missing, or raise InputError."""
-    if find_dtype(cells) in ("date", "times"):
+    if find_dtype(cells) in ("date", "times", "durations"):
         raise InputTypeError(f"column {name!r} of X holds dates or times, and no numbers")
     try:
         numbers: Array = mark_missing(_as_floats(cells), missing_values)
@@ -255,7 +256,8 @@ def as_numbers(cells: Cells, name: str, missing_values: Sequence[str] = ()) -> A
         has_total = np.isfinite(numbers.sum())
     if not has_total and (is_infinite := np.isinf(numbers)).any():
         problem = f"infinity, first in row {is_infinite.argmax()}, counted from 0"
-        raise InputError(f"column {name!r} of X holds {problem}; replace it")
+        remedy = "replace it, or let it be a missing value: inf and -inf in missing_values"
+        raise InputError(f"column {name!r} of X holds {problem}; {remedy} (--missing inf,-inf)")
     return numbers
 
 

@@ -4,6 +4,7 @@ import gzip
 import io
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from taxarbor import HMMC, TableEncoder, TableWarning, Taxarbor
 from taxarbor._errors import InputError, InputTypeError
-from taxarbor.tables.columns import Columns
+from taxarbor.tables.columns import Columns, parse_times
 
 quiet = pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 
@@ -233,9 +234,123 @@ def test_columns_without_a_use_are_dropped_once():
     x = np.arange(6.0) / 3
     never = pd.Series([pd.NaT] * 6)
     band = pd.arrays.IntervalArray.from_breaks(range(7))
-    frame = pd.DataFrame({"x": x, "never": never, "band": band})
+    frame = pd.DataFrame(
+        {"x": x, "never": never, "band": band, "span": pd.to_timedelta(x, "h")}
+    )
     columns = TableEncoder(date_features="from_dtype").fit(frame).columns_
-    assert [name for name, _ in columns.dropped] == ["never", "band"]
+    assert [name for name, _ in columns.dropped] == ["never", "band", "span"]
+    assert columns.dropped[-1][1] == "durations"
+
+
+def test_numbers_that_hardly_vary_are_left_out_as_texts_are():
+    row = np.arange(400)
+    frame = pd.DataFrame({"a": row % 7 + 0.5, "flag": row < 2, "five": 5.0 * (row < 5)})
+    assert TableEncoder().fit(frame).columns_.dropped == ()
+    frame = frame.assign(flag=row < 1, five=5.0 * (row < 4))
+    reasons = [f"always the same, but in {rows}" for rows in ("1 row", "4 rows")]
+    found = TableEncoder().fit(frame).columns_.dropped
+    assert found == (("flag", reasons[0]), ("five", reasons[1]))
+    asked = TableEncoder(numeric_features=["flag", "five"])
+    assert asked.fit(frame).columns_.dropped == ()
+
+
+def test_texts_named_like_identifiers():
+    names = [f"B{row % 40}" for row in range(400)]
+    frame = pd.DataFrame({"bookpageID": names, "unit_id": names, "grid": names, "no": names})
+    dropped = dict(TableEncoder().fit(frame).columns_.dropped)
+    assert dropped.keys() == {"bookpageID", "unit_id"}
+    assert "identifier" in dropped["unit_id"]
+    site = pd.DataFrame(
+        {"site": ["1_UM", "2_IU", "3_UK"] * 20, "class": ["1_a", "2_b", "3_c"] * 20}
+    )
+    assert {one.kind for one in TableEncoder().fit(site).columns_} == {"category"}
+
+
+# Numbers with odd values, and what is asked for
+
+
+def make_odd(word, n_odd, n=300):
+    """Return few numbers as text, with a word in some of the rows."""
+    values = np.array([*"3468"])[np.arange(n) % 4].astype(object)
+    values[:n_odd] = word
+    return pd.DataFrame({"v": values, "x": np.arange(n) % 7 + 0.5})
+
+
+@pytest.mark.parametrize(
+    ("word", "n_odd", "kind", "remedy"),
+    [
+        *(
+            ("rotary", 2, "number", "[--categories v]"),
+            ("rotary", 9, "category", "--missing rotary"),
+        ),
+        *(
+            ("unknown", 9, "number", "[--categories v]"),
+            ("none", 9, "category", "--missing none"),
+        ),
+        ("x", 9, "category", "--missing x"),
+    ],
+)
+def test_few_numbers_with_a_word(word, n_odd, kind, remedy):
+    columns = TableEncoder().fit(make_odd(word, n_odd)).columns_
+    assert columns[0].kind == kind
+    (note,) = (note for note in columns.notes if repr(word) in note.text)
+    assert remedy in note.for_shell
+    encoder = TableEncoder(missing_values=[word], numeric_features=["v"])
+    assert encoder.fit(make_odd(word, n_odd)).columns_[0].kind == "number"
+
+
+@pytest.mark.parametrize(
+    "cells", [["101:02:00", "9:15:00"], ["Ann", "12"], ["007", "008"], "days"]
+)
+def test_numbers_that_were_asked_for(cells):
+    cells = pd.date_range("2024-01-01", periods=2) if cells == "days" else cells
+    frame = pd.DataFrame({"v": [*cells] * 40, "x": np.arange(80) % 7})
+    with pytest.raises(InputError, match="'v'") as caught:
+        TableEncoder(numeric_features=["v"]).fit(frame)
+    assert caught.value.parameter == "numeric_features"
+    found = TableEncoder(numeric_features=["v"]).fit(make_odd("rotary", 9)).columns_
+    assert (found[0].kind, found[0].missing) == ("number", 9 / 300)
+
+
+def test_odd_values_are_missing_in_any_batch():
+    frame = make_odd("rotary", 2)
+    columns = TableEncoder().fit(frame).columns_
+    for word, unseen in (("rotary", {}), ("wankel", {("v", "wankel"): 2})):
+        rows = columns.read(frame[:2].assign(v=word))
+        assert rows.missing[:, 0].all()
+        assert rows.unseen == unseen
+    with pytest.raises(InputError, match="where a number is expected"):
+        columns.read(frame.assign(x="rotary"))
+
+
+# Frames of other types
+
+
+def test_times_of_day_and_sparse_columns():
+    hours = pl.DataFrame({"x": np.arange(48.0) % 5, "m": np.arange(48) % 24 * 60 + 30})
+    hours = hours.select("x", t=pl.time(pl.col("m") // 60, pl.col("m") % 60))
+    for frame in (hours, hours.to_arrow()):
+        encoder = TableEncoder(scale=None).fit(frame)
+        assert encoder.get_feature_names_out().tolist() == ["x", "t hour"]
+        assert encoder.transform(frame)[:3, 1].tolist() == [0.5, 1.5, 2.5]
+    dense = pd.get_dummies(pd.DataFrame({"o": [*"uvw"] * 20}))
+    sparse_ones = pd.get_dummies(pd.DataFrame({"o": [*"uvw"] * 20}), sparse=True)
+    found = TableEncoder().fit_transform(sparse_ones)
+    np.testing.assert_array_equal(found, TableEncoder().fit_transform(dense))
+
+
+def test_a_date_is_read_once(monkeypatch):
+    days = pd.date_range("2020-01-01", periods=700).strftime("%d.%m.%Y")
+    frame = pd.DataFrame({"month": days, "a": np.arange(700.0) % 9})
+    encoder = TableEncoder().fit(frame)
+    names = encoder.get_feature_names_out().tolist()
+    assert names[:3] == ["month year", "month", "month weekday = Monday"]
+    spy = Mock(wraps=parse_times)
+    monkeypatch.setattr("taxarbor.tables.columns.parse_times", spy)
+    for rows, n_unseen in ((frame, 0), (frame.assign(month="soon"), 700)):
+        spy.reset_mock()
+        assert encoder.columns_.read(rows).unseen.total() == n_unseen
+        spy.assert_called_once()
 
 
 # Scales
@@ -371,8 +486,11 @@ def test_tables_that_cannot_be_used():
     empty = pd.DataFrame({"a": [None, None], "b": [np.nan, np.nan], "c": ["x", "x"]})
     with pytest.raises(InputError, match=r"no column to use: 'a' \(empty\), .*'c' \(always"):
         TableEncoder().fit(empty)
-    with pytest.raises(InputError, match="column 'a' of X holds infinity, first in row 1"):
-        TableEncoder().fit(pd.DataFrame({"a": [1.0, -np.inf, 2.0]}))
+    infinite = pd.DataFrame({"a": [1.0, -np.inf, 2.0]})
+    with pytest.raises(InputError, match=r"'a' of X holds infinity, first in row 1.*inf,-inf"):
+        TableEncoder().fit(infinite)
+    columns = TableEncoder(missing_values=["inf", "-inf"]).fit(infinite).columns_
+    assert columns[0].missing == pytest.approx(1 / 3)
     with pytest.raises(InputError, match='must be "auto", None or a TableEncoder; got'):
         Taxarbor(2, encoder="table").fit([[1.0], [2.0]])
     with pytest.raises(ValueError, match="shift must hold 2"):
@@ -402,7 +520,7 @@ def test_rare_values_count_as_gaps():
     columns = TableEncoder().fit(frame).columns_
     assert columns[0].categories == ("a", "b")
     assert columns[0].missing == pytest.approx(2 / 300)
-    assert any("missing: 'c', 'd' of v" in str(note) for note in columns.notes)
+    assert any("missing: v ('c', 'd')" in str(note) for note in columns.notes)
     named = TableEncoder(categorical_features=["v"]).fit(frame).columns_
     assert named[0].categories == ("a", "b", "c", "d")
 
@@ -423,7 +541,7 @@ def read_arff(number, name):
 def test_penguins_and_passengers():
     penguins = read_arff(42585, "data-v1-dl-21854866.arff.gz")
     species = penguins.pop("species")
-    told = r"missing and rare values in 5 of 6 .*\nrare .*'_' of sex .*\nnumbers"
+    told = r"missing and rare values in 5 of 6 .*\nrare .*sex \('_'\) .*\nnumbers"
     with pytest.warns(TableWarning, match=told):
         model = Taxarbor(5, random_state=0).fit(penguins)
     # Gentoos are a branch of their own.

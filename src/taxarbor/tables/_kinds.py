@@ -34,7 +34,7 @@ from taxarbor._frames import (
     mark_missing,
     text_of,
 )
-from taxarbor._number_text import format_number
+from taxarbor._number_text import LARGEST_IN_WORDS, format_number
 from taxarbor._types import Array, IndexArray
 from taxarbor.sources import Sample
 from taxarbor.tables._column_checks import (
@@ -42,6 +42,7 @@ from taxarbor.tables._column_checks import (
     find_sentinels,
     is_identifier,
     is_named_like_codes,
+    is_named_like_id,
     is_named_like_identifier,
     looks_like_codes,
     looks_like_days,
@@ -49,7 +50,7 @@ from taxarbor.tables._column_checks import (
 from taxarbor.tables._ordered import find_order
 from taxarbor.tables._scales import scale_columns
 from taxarbor.tables._spelled_dates import find_date_format, find_date_parts, split_date
-from taxarbor.tables._spelled_numbers import find_number_format, parse_numbers
+from taxarbor.tables._spelled_numbers import NumberFormat, find_number_format, parse_numbers
 from taxarbor.tables.columns import (
     WEEKDAYS,
     Columns,
@@ -58,9 +59,16 @@ from taxarbor.tables.columns import (
     Reading,
     encode_texts,
     encode_times,
-    parse_times,
 )
-from taxarbor.tables.notes import IDENTIFIER, IS_EMBEDDING, MAX_CATEGORIES, Remarks, write_notes
+from taxarbor.tables.notes import (
+    IDENTIFIER,
+    IS_EMBEDDING,
+    MAX_CATEGORIES,
+    Remarks,
+    cut,
+    quote,
+    write_notes,
+)
 
 if TYPE_CHECKING:
     from taxarbor.tables.encoder import TableEncoder
@@ -90,7 +98,7 @@ MAX_COLUMNS_CHECKED, MAX_ROWS_COMPARED = 1000, 2000
 """Columns up to which numbers are checked for codes and copies, and the rows compared."""
 
 MISSING_TEXTS = {
-    "?", "-", "--", "---", ".", "..", "x", "na", "n/a", "n.a.", "n.a", "nan", "nil", "null",
+    "?", "-", "--", "---", ".", "..", "na", "n/a", "n.a.", "n.a", "nan", "nil", "null",
     "none", "missing", "unknown", "undefined", "unspecified", "n.d.", "nd", "tbd", "no data",
     "not available", "not reported", "not applicable", "don't know", "dont know", "do not know",
     "refused", "no answer", "no response", "prefer not to say", "prefer not to answer",
@@ -98,8 +106,8 @@ MISSING_TEXTS = {
 """Texts, in small letters, that stand for a missing value among numbers and ordered values."""
 MIN_WORDS_OF_TEXT = 3
 """Average number of words from which on values are texts, not names."""
-NO_WORDS = "text without words that several rows have"
-ALWAYS_THE_SAME = "always the same, or missing"
+NO_WORDS = "no words that several rows have"
+ALWAYS_THE_SAME, ALWAYS_BUT = "always the same, or missing", "always the same, but in"
 UNUSED_DATES = "dates, which date_features uses"
 
 
@@ -209,15 +217,14 @@ def _remark_copies(cells: Parsed, columns: Columns, remarks: Remarks) -> None:
     """Remark which columns are equal but for unit, sign and rounding."""
     listed = cells if isinstance(cells, list) else cells.T
     is_single = np.bincount(columns.owner) == 1
+    is_single &= np.bincount(columns.positions)[columns.positions] == 1  # no part of a date
     places = [at for at in np.flatnonzero(is_single).tolist() if not issparse(listed[at])]
     step = -(-listed[0].shape[0] // MAX_ROWS_COMPARED)
     matrix = np.array([listed[at][::step] for at in places], dtype=np.float64).T
     for group in find_copies(matrix) if len(places) > 1 else ():
         first, *others = (columns[places[at]] for at in group)
-        remarks["copy"] += [
-            (first.label, f"= {other.label}", other.name)
-            for other in others
-            if other.name != first.name
+        remarks["copy", False] += [
+            ([cut(first.label)], f"= {cut(other.label)}", [other.name]) for other in others
         ]
 
 
@@ -297,7 +304,7 @@ class _ColumnReader:
         kind = find_kind(cells)
         if name in (self.categorical or ()):
             kind = "declared"
-        elif name in self.days:
+        elif name in self.days or (name in self.numbers and kind != "number"):
             kind = "text"
         if kind == "date" and self._uses_dates(name):
             return self._read_dates(name, as_times(cells))
@@ -305,11 +312,8 @@ class _ColumnReader:
             return self._read_texts(name, cells, kind)
         if kind == "number":
             return self.describe_numbers(name, as_numbers(cells, name, self.missing_values))
-        reasons = {
-            "vector": f"vectors: pass embedding={name!r}, or np.stack of the column as X",
-            "date": UNUSED_DATES,
-        }
-        raise _UnusedError(reasons.get(kind, kind))
+        vector = f"vectors: pass embedding={name!r}, or np.stack of the column as X"
+        raise _UnusedError({"vector": vector, "date": UNUSED_DATES}.get(kind, kind))
 
     def describe_numbers(
         self, name: str, cells: Array, reading: Reading | None = None
@@ -321,15 +325,11 @@ class _ColumnReader:
         repeated = values if counts is None else np.repeat(values, counts)
         self._check_known(len(repeated))
         if self.is_frame and (reading is None or reading.kind == "number"):
-            if values.min() == values.max():
-                raise _UnusedError(ALWAYS_THE_SAME)
+            self._check_varies(name, repeated)
             rows, n_all = self.sample.rows, self.sample.n_rows
             is_whole = is_known.all() and (reading is not None or name in self.integers)
-            if (
-                name not in self.numbers
-                and (is_whole or is_named_like_identifier(name))
-                and is_identifier(name, values, rows, n_all)
-            ):
+            is_open = name not in self.numbers and (is_whole or is_named_like_identifier(name))
+            if is_open and is_identifier(name, values, rows, n_all):
                 raise _UnusedError(IDENTIFIER)
             if self.is_checked:
                 self._remark_numbers(name, values, counts)
@@ -340,8 +340,8 @@ class _ColumnReader:
         is_boolean = is_boolean and bool(((values == 0.0) | (values == 1.0)).all())
         return [FoundColumn(cells, reading, (mean,), len(repeated), std, is_boolean)]
 
-    def _remark(self, kind: str, name: str, seen: str, value: float | None = None) -> None:
-        self.remarks[kind].append((name, seen, name if value is None else value))
+    def _remark(self, kind: str, name: str, seen: str, *values: Any, n: int = 0) -> None:
+        self.remarks[kind, n > MAX_CATEGORIES].append(([cut(name)], seen, values or [name]))
 
     def _uses_dates(self, name: str) -> bool:
         return self.dates is None or name in self.dates
@@ -353,14 +353,25 @@ class _ColumnReader:
         if self.is_frame and missing >= MAX_MISSING:
             raise _UnusedError(f"{format_number(100.0 * missing, 3)} % missing")
 
+    def _check_varies(self, name: str, values: Array) -> None:
+        rows = [int((values == one).sum()) for one in (values.min(), values.max())]
+        if rows[0] == len(values):
+            raise _UnusedError(ALWAYS_THE_SAME)
+        least = self.least_rows
+        if values.min() == 0.0 and values.max() == 1.0:  # with or without, as of a word
+            least = min(least, max(MIN_ROWS_PER_WORD, self.n_rows / 1000))
+        if sum(rows) == len(values) and min(rows) < least and name not in self.numbers:
+            raise _UnusedError(f"{ALWAYS_BUT} {counted(min(rows), 'row')}")
+
     def _remark_numbers(self, name: str, values: Array, counts: IndexArray | None) -> None:
         """Remark numbers that may stand for missing values, or be codes of classes."""
         for one in find_sentinels(values, counts):
             share = format_number(100.0 * float(np.average(values == one, weights=counts)), 2)
-            number = int(one) if one.is_integer() else one
+            number = int(one) if one.is_integer() and abs(one) < LARGEST_IN_WORDS else one
             self._remark("sentinel", name, f"{number}, {share} % of the rows", number)
         if looks_like_codes(name, values):
-            self._remark("code", name, f"{values.min():.0f} to {values.max():.0f}")
+            seen = f"{values.min():.0f} to {values.max():.0f}"
+            self._remark("code", name, seen, n=len(np.unique(values)))
 
     def _read_dates(
         self, name: str, times: NDArray[np.datetime64], format: tuple[Any, ...] = ()
@@ -377,11 +388,10 @@ class _ColumnReader:
                 reading = Reading(part, format=format)
                 found += self.describe_numbers(name, encode_times(reading, times), reading)
                 continue
-            days = split_date(times[is_known], part).astype(np.intp)
-            totals = np.bincount(days, ones[is_known], minlength=7)
-            present = np.flatnonzero(totals)
+            days = np.repeat(split_date(times[is_known], part).astype(np.intp), ones[is_known])
+            present, totals = np.unique(days, return_counts=True)
             reading = Reading(part, tuple(WEEKDAYS[at] for at in present), format=format)
-            found += _describe_shares(reading, encode_times(reading, times), totals[present])
+            found += _describe_shares(reading, encode_times(reading, times), totals)
         self._remark("date", name, ", ".join(parts))
         return found
 
@@ -422,37 +432,42 @@ class _ColumnReader:
 
     def _read_spelled(self, of: _Texts) -> list[FoundColumn] | None:
         """Return what a column is whose texts spell dates or numbers, None if they do not."""
-        name, (codes, texts) = of.name, of.factor
-        plain = [text for text in of.totals if text.casefold() not in MISSING_TEXTS]
+        name, (codes, texts), is_asked = of.name, of.factor, of.name in self.numbers
+        is_few = len(of.totals) <= MAX_VALUES_WITH_ODD and not is_asked
+        unknown = MISSING_TEXTS - {"none"} if is_few else MISSING_TEXTS
+        plain = [text for text in of.totals if text.casefold() not in unknown]
         totals = [of.totals[text] for text in plain]
-        dates = find_date_format(plain, totals)
+        dates = None if is_asked else find_date_format(plain, totals)
         if dates is not None and not self._uses_dates(name):
             raise _UnusedError(UNUSED_DATES)
         if dates is not None:
-            times = np.append(parse_times(texts, (dates,)), np.datetime64("NaT"))
+            times = encode_texts(Reading("year", format=(dates,)), texts)
             return self._read_dates(name, times[codes], (dates,))
-        if name in (self.dates or ()):
-            first = next(iter(of.totals))
-            raise InputError(f"names {name!r}, which holds {first!r}, no date", "date_features")
         numbers = find_number_format(plain, totals)
-        if numbers is None:
+        parsed = parse_numbers([*of.totals], numbers or NumberFormat())
+        odd = [*compress(of.totals, np.isnan(parsed))]
+        if name in (self.dates or ()) or (is_asked and numbers is None):
+            parameter, what = ("numeric", "number") if is_asked else ("date", "date")
+            problem = f"names {name!r}, which holds {(odd or plain)[0]!r}, no {what}"
+            raise InputError(problem, f"{parameter}_features")
+        words = [one for one in odd if one in plain] if is_few else []
+        if numbers is None or (words and find_order([*of.totals]) is not None):
             return None
-        odd = [*compress(of.totals, np.isnan(parse_numbers([*of.totals], numbers)))]
-        shown, has_words = some([repr(one) for one in odd], 2), {*odd} & {*plain}
-        if has_words and len(of.totals) <= MAX_VALUES_WITH_ODD:
-            if find_order([*of.totals]) is None:
-                self._remark("read", name, f"categories, with {shown}")
+        if sum(of.totals[one] for one in words) >= self.least_rows:
+            self._remark("word", name, f"categories, with {quote(words)}", *words)
             return None
         reading = Reading("number", rare=tuple(odd), format=tuple(numbers))
         cells = mark_missing(encode_texts(reading, texts), self.missing_values)[codes]
         found = self.describe_numbers(name, cells, reading)
+        longest = max(plain[:N_SHOWN], key=len)
+        number = float(parse_numbers([longest], numbers)[0])
         if odd:
             n_odd = sum(of.totals[one] for one in odd)
-            self._remark("odd value", name, f"{shown}: {counted(n_odd, 'row')}")
-        else:
-            longest = max(plain[:N_SHOWN], key=len)
-            number = format_number(float(parse_numbers([longest], numbers)[0]), N_DIGITS_SHOWN)
-            self._remark("read", name, f"numbers: {longest} is {number}")
+            seen = f"{quote(odd)}: {counted(n_odd, 'row')}"
+            self._remark("odd value", name, seen, n=len(of.totals))
+        elif longest not in (str(number), text_of(number)):
+            seen = f"numbers: {cut(longest)} is {format_number(number, N_DIGITS_SHOWN)}"
+            self._remark("read", name, seen, n=len(of.totals))
         return found
 
     def _read_words(
@@ -480,7 +495,7 @@ class _ColumnReader:
         """Return ordered categories as one feature, whose values are their positions."""
         others = tuple(text for text in of.totals if text not in levels)
         reading = Reading("ordered", tuple(levels), others)
-        shown = " < ".join(levels[:3]) + " < …" * (len(levels) > 3)
+        shown = " < ".join(map(cut, levels[:3])) + " < …" * (len(levels) > 3)
         self._remark("read", of.name, f"ordered: {shown}")
         cells = encode_texts(reading, of.factor.texts)[of.factor.codes]
         return self.describe_numbers(of.name, cells, reading)
@@ -492,7 +507,7 @@ class _ColumnReader:
             common = {text: n for text, n in texts.items() if n >= self.least_rows} or texts
             if len(common) == 1:
                 rows = counted(sum(texts.values()) - sum(common.values()), "row")
-                raise _UnusedError(f"always the same, but in {rows}")
+                raise _UnusedError(f"{ALWAYS_BUT} {rows}")
         elif len(texts) > MAX_CATEGORIES:
             problem = f"names {of.name!r}, which has {len(texts):,} different values"
             raise InputError(f"{problem}; at most {MAX_CATEGORIES} fit", "categorical_features")
@@ -503,7 +518,7 @@ class _ColumnReader:
             folded[text.casefold()].append(text)
         alike = [" = ".join(group) for group in folded.values() if len(group) > 1]
         if alike:
-            self._remark("case", of.name, some(alike, 2))
+            self._remark("case", of.name, some([*map(cut, alike)], 2))
         cells = encode_texts(reading, of.factor.texts)[of.factor.codes]
         return _describe_shares(reading, cells, np.array([*common.values()]))
 
@@ -515,8 +530,10 @@ def _check_values(of: _Texts, kind: str) -> None:
         raise _UnusedError(ALWAYS_THE_SAME)
     mean_words = np.mean([len(text.split()) for text in of.totals])
     what = "text, " if mean_words >= MIN_WORDS_OF_TEXT else ""
-    if kind == "text" and n_values == n_known and not what:
+    if kind == "text" and n_values == n_known > MAX_CATEGORIES and not what:
         raise _UnusedError("different in every row")
+    if kind == "text" and n_values > MAX_VALUES_WITH_ODD and is_named_like_id(of.name):
+        raise _UnusedError(f"{n_values:,} different values, named like an identifier")
     is_sparse = kind == "text" and 2 * n_values > n_known
     if n_values > (MAX_TEXT_VALUES if kind == "text" else MAX_CATEGORIES) or is_sparse:
         rows = f" in {n_known:,} rows" if n_values <= MAX_TEXT_VALUES else ""

@@ -28,6 +28,7 @@ from taxarbor._frames import (
     as_table,
     as_times,
     column_names,
+    find_dtype,
     find_kind,
     float_type,
     is_plain,
@@ -133,8 +134,9 @@ class Column(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name, and which part of a date it is."""
-        return f"{self.name} {self.kind}" if self.kind in DATE_PARTS else self.name
+        """The name, and which part of a date it is, unless that is the name."""
+        is_part = self.kind in DATE_PARTS and self.name.casefold() != self.kind
+        return f"{self.name} {self.kind}" if is_part else self.name
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -493,8 +495,9 @@ class Columns:
                 whole[:, is_there] = data
                 return whole
         columns = iterate_columns(table, positions[is_there])
+        dates: dict[int, Any] = {}
         cells = [
-            self._read_cells(place, next(columns), unseen)
+            self._read_cells(place, next(columns), unseen, dates)
             if position >= 0
             else self._fill_gap(place, table.shape[0])
             for place, position in enumerate(positions.tolist())
@@ -515,23 +518,27 @@ class Columns:
             data = sparse.hstack([data, gaps], "csr")
         return data[:, np.where(positions < 0, width + 2 + positions, positions)]
 
-    def _read_cells(self, place: int, cells: Cells, unseen: Counter[tuple[str, str]]) -> Any:
-        """Return the cells of a column, as in :data:`Parsed`."""
-        reading = self.readings.get(place, Reading("number"))
-        name = self[place].name
-        kind = find_kind(cells)
-        if reading.kind in DATE_PARTS and kind == "date":
-            return encode_times(reading, as_times(cells))
-        if reading.kind == "number" and kind not in ("text", "category"):
+    def _read_cells(
+        self, place: int, cells: Cells, unseen: Counter[tuple[str, str]], dates: dict[int, Any]
+    ) -> Any:
+        """Return the cells of a column, as in :data:`Parsed`; ``dates`` keeps what was read."""
+        reading, position = self.readings.get(place, Reading("number")), self.positions[place]
+        if position in dates:
+            return encode_times(reading, dates[position])
+        name, kind, is_date = self[place].name, find_kind(cells), reading.kind in DATE_PARTS
+        if is_date and kind == "date":
+            dates[position] = as_times(cells)
+            return encode_times(reading, dates[position])
+        is_text = kind in ("text", "category") and find_dtype(cells) != "times"
+        if reading.kind == "number" and not is_text:
             return as_numbers(cells, name, self.missing_values)
         codes, texts = as_factor(cells, self.missing_values)
         of_texts = encode_texts(reading, texts)
         if reading.kind == "text":
             return of_texts[codes]
-        is_gap = of_texts < 0 if of_texts.dtype.kind == "i" else np.isnan(of_texts)
-        is_new = is_gap[:-1] & (reading.kind != "weekday")
+        is_new = of_texts[:-1] < 0 if of_texts.dtype.kind == "i" else np.isnan(of_texts[:-1])
         if reading.kind == "number":
-            if texts and is_new.all():
+            if texts and place not in self.readings and is_new.all():
                 problem = f"column {name!r} of X holds {texts[0]!r}"
                 raise InputError(f"{problem}, where a number is expected")
             of_texts = mark_missing(of_texts, self.missing_values)
@@ -539,13 +546,18 @@ class Columns:
         for at in np.flatnonzero(is_new).tolist():
             if totals[at] and texts[at] not in reading.rare:
                 unseen[name, texts[at]] = totals[at]
-        return of_texts[codes]
+        if not is_date:
+            return of_texts[codes]
+        dates[position] = of_texts[codes]
+        return encode_times(reading, dates[position])
 
     def _fill_gap(self, place: int, n_rows: int) -> Any:
         """Return the cells of an absent column."""
         if place not in self.readings:
             return np.full(n_rows, self._gap)
-        return encode_texts(self.readings[place], [])[np.full(n_rows, -1)]
+        reading = self.readings[place]
+        cells = encode_texts(reading, [])[np.full(n_rows, -1)]
+        return encode_times(reading, cells) if reading.kind in DATE_PARTS else cells
 
     # Files
 
@@ -591,13 +603,13 @@ def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:
 
 
 def encode_texts(reading: Reading, texts: Sequence[str]) -> Any:
-    """Return the cells that texts stand for, as in :data:`Parsed`, and a missing one."""
+    """Return what texts stand for, as in :data:`Parsed`, or times, and a missing one."""
     if reading.kind == "text":
         counter = CountVectorizer(vocabulary=reading.categories, binary=True, dtype=np.float64)
         return sparse.csr_array(counter.transform([*texts, ""]))
     if reading.kind in DATE_PARTS:
-        cells = encode_times(reading, parse_times(texts, reading.format))
-    elif reading.kind == "number":
+        return np.append(parse_times(texts, reading.format), np.datetime64("NaT"))
+    if reading.kind == "number":
         cells = parse_numbers(texts, NumberFormat(*reading.format))
     else:
         code_of = {text: code for code, text in enumerate(reading.categories)}

@@ -63,7 +63,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         positions of others that are categorical, too. None: no text is. Unless a column is
         named, rare values (of fewer than 5 rows, or one in a thousand) count as missing.
     numeric_features : array-like, optional
-        Columns that are numbers, though they look like identifiers.
+        Columns that are numbers, though they look like identifiers or hold other words, too.
     date_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns of dates to use: all that hold dates, named as above, or none.
     text_features : array-like of str or TextColumn, optional

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,8 +14,8 @@ from taxarbor._number_text import format_number
 if TYPE_CHECKING:
     from taxarbor.tables.columns import Columns
 
-MAX_NOTES, MAX_NAMED = 5, 5
-"""Lines that are shown, and columns that each names."""
+MAX_NOTES, MAX_NAMED, MAX_LINE, MAX_NAME = 5, 5, 200, 40
+"""Lines that are shown, columns that each names, and characters of both."""
 MAX_CATEGORIES = 255
 """Distinct values up to which a column may be declared categorical."""
 VALUES = re.compile(r"([\d,]+) different values")
@@ -25,25 +25,21 @@ IS_EMBEDDING = "the embedding of the clusters"
 IDENTIFIER = "looks like an identifier"
 
 CATEGORICAL = "TableEncoder(categorical_features={})", "--categories {}"
+MISSING = "TableEncoder(missing_values={})", "--missing {}"
+EXCLUDE = "X.drop(columns={})", "--exclude {}"
 NOTES = {
-    "sentinel": (
-        *("numbers far beyond all others may stand for missing values",),
-        *("TableEncoder(missing_values={})", "--missing {}"),
-    ),
+    "sentinel": ("numbers far beyond all others may stand for missing values", *MISSING),
     "odd value": ("odd values among numbers count as missing", *CATEGORICAL),
     "text": ("left out", "TableEncoder(text_features={})", "--text {}"),
     "identifier": ("left out", "TableEncoder(numeric_features={})", "--numbers {}"),
     "names": ("left out", *CATEGORICAL),
     "left out": ("left out", "", ""),
     "code": ("taken as numbers, though they look like codes", *CATEGORICAL),
-    "case": ("values that differ in case only are different categories", "", ""),
-    "copy": (
-        "columns that are equal but for their unit all count",
-        *("X.drop(columns={})", "--exclude {}"),
-    ),
+    "case": ("values that differ in case only are different, unless written alike", "", ""),
+    "copy": ("columns that are equal but for their unit all count", *EXCLUDE),
+    "word": ("recognised", *MISSING),
     "date": ("recognised", "TableEncoder(date_features=None)", "--exclude {}"),
     "read": ("recognised", *CATEGORICAL),
-    "rare": ("rare values count as missing", *CATEGORICAL),
 }
 """What is said of remarks, and the parameter and the option that change it; by importance."""
 
@@ -64,58 +60,74 @@ class Note(NamedTuple):
         return f"{self.text} [{self.option}]" if self.option else self.text
 
 
-Remark: TypeAlias = tuple[str, str, str | float]
-"""A column, what was seen in it, and the value of the parameter that changes it."""
-Remarks = defaultdict[str, list[Remark]]
+Remark: TypeAlias = tuple[Sequence[str], str, Sequence[str | float]]
+"""Columns, what was seen in them, and the values of the parameter that changes it."""
+Remarks = defaultdict[tuple[str, bool], list[Remark]]
+"""By their kind, and whether the columns have too many values for categories."""
 
 
 def write_notes(
-    remarks: Mapping[str, Sequence[Remark]], columns: "Columns", reason_to_scale: str | None
+    remarks: Remarks, columns: "Columns", reason_to_scale: str | None
 ) -> Iterator[Note]:
     """Yield the notes on a table, the most important first."""
     found = {**remarks, **_group_left_out(columns.dropped)}
-    for kind in NOTES:
-        if kind in found:
-            shown = [f"{name} ({seen})" for name, seen, _ in found[kind] if name]
-            yield _write_note(kind, shown, [*dict.fromkeys(one[2] for one in found[kind])])
+    for kind, (text, *changes) in NOTES.items():
+        for is_many in (False, True):
+            if remarks_of := found.get((kind, is_many)):
+                yield _write_note(text, remarks_of, *(EXCLUDE if is_many else changes))
     yield from _describe_missing(columns)
     if reason_to_scale is not None:
         yield Note(reason_to_scale, "TableEncoder(scale=None)", "--scale none")
 
 
-def _write_note(kind: str, shown: Sequence[str], values: Sequence[str | float]) -> Note:
-    text, parameter, option = NOTES[kind]
-    cells = [f'"{value}"' if "," in str(value) else str(value) for value in values]
-    given = shlex.quote(",".join(cells))
-    listing = some(shown, MAX_NAMED)
-    return Note(f"{text}: {listing}", parameter.format(values), option.format(given))
+def _write_note(text: str, remarks: Sequence[Remark], parameter: str, option: str) -> Note:
+    """Return a note that fits into a line: it, or at last its option, too, names fewer."""
+    values = [*dict.fromkeys(value for _, _, given in remarks for value in given)]
+    few = range(MAX_NAMED, 0, -1)
+    for most, chosen in [*((n, values) for n in few), *((n, values[:n]) for n in few)]:
+        listing = some([f"{some(names, most)} ({seen})" for names, seen, _ in remarks], most)
+        cells = [f'"{value}"' if "," in str(value) else str(value) for value in chosen]
+        given = option.format(shlex.quote(",".join(cells)))
+        note = Note(f"{text}: {listing}", parameter.format(chosen), given)
+        if len(note.for_shell) <= MAX_LINE:
+            break
+    return note
 
 
-def _group_left_out(dropped: Sequence[tuple[str, str]]) -> dict[str, list[Remark]]:
+def cut(text: str) -> str:
+    """Return a text without its end if it is long."""
+    return text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 1]}…"
+
+
+def quote(values: Sequence[str]) -> str:
+    """Return the first two values as they are named in a note."""
+    return some([repr(cut(value)) for value in values], 2)
+
+
+def _group_left_out(dropped: Sequence[tuple[str, str]]) -> Remarks:
     """Return remarks on columns that were left out, together where the reason is the same."""
     names_of: defaultdict[str, list[str]] = defaultdict(list)
     for name, reason in dropped:
         if reason != IS_EMBEDDING:
             names_of[reason].append(name)
-    groups: dict[str, list[Remark]] = {}
+    groups: Remarks = defaultdict(list)
     for reason, names in names_of.items():
         kind = "identifier" if reason == IDENTIFIER else "left out"
         kind = "text" if reason.startswith("text") else kind
         number = VALUES.match(reason)
         if number and int(number[1].replace(",", "")) <= MAX_CATEGORIES:
             kind = "names"
-        shown = [(some(names, MAX_NAMED), reason, names[0])]
-        groups.setdefault(kind, []).extend(shown + [("", "", name) for name in names[1:]])
+        groups[kind, False].append(([*map(cut, names)], reason, names))
     return groups
 
 
 def _describe_missing(columns: "Columns") -> Iterator[Note]:
     missing = columns.missing
-    rare = {
-        columns[place].name: some([*map(repr, reading.rare)], 2)
+    rare: list[Remark] = [
+        ([cut(columns[place].name)], quote(reading.rare), [columns[place].name])
         for place, reading in columns.readings.items()
         if reading.rare and reading.kind in ("category", "ordered")
-    }
+    ]
     if missing.any():
         worst, share = int(missing.argmax()), 100.0 * float(missing.mean())
         yield Note(
@@ -125,5 +137,4 @@ def _describe_missing(columns: "Columns") -> Iterator[Note]:
             f"{columns[worst].label}, {format_number(100.0 * float(missing[worst]), 2)} %"
         )
     if rare:
-        shown = [f"{values} of {name}" for name, values in rare.items()]
-        yield _write_note("rare", shown, [*rare])
+        yield _write_note("rare or unknown values count as missing", rare, *CATEGORICAL)

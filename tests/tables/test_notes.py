@@ -1,0 +1,64 @@
+"""What is said of a table, and the options that change it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from taxarbor import TableEncoder
+from taxarbor.tables.notes import MAX_LINE
+
+RNG = np.random.default_rng(0)
+N = 600
+
+
+def find_notes(frame, **parameters):
+    return [note.for_shell for note in TableEncoder(**parameters).fit(frame).columns_.notes]
+
+
+def test_lines_fit_and_name_what_their_options_name():
+    names = [f"a question with many words, number {at}, of a survey" for at in range(9)]
+    values = RNG.choice(["yes, of course, and always", "no"], (N, 9)).astype(object)
+    values[:2] = "a value that is very long, and that hardly any row has"
+    notes = find_notes(pd.DataFrame(values, columns=names))
+    rare = next(note for note in notes if note.startswith("rare"))
+    assert len(rare) <= MAX_LINE + 50
+    assert "and 8 more" in rare
+    short = pd.DataFrame(values, columns=[*"abcdefghi"])
+    rare = next(note for note in find_notes(short) if note.startswith("rare"))
+    assert len(rare) <= MAX_LINE
+    assert rare.endswith("[--categories a,b,c,d,e,f,g,h,i]")
+
+
+@pytest.mark.parametrize(("n_values", "option"), [(200, "categories"), (300, "exclude")])
+def test_options_of_columns_with_many_values(n_values, option):
+    numbers = np.arange(N) % n_values
+    odd = np.where(np.arange(N) < 9, "other", numbers.astype(str))
+    euros = [f"{number} €" for number in numbers]
+    frame = pd.DataFrame({"odd": odd, "zip": numbers, "euros": euros, "x": np.arange(N) % 7})
+    notes = find_notes(frame)
+    for name in ("odd", "zip", "euros"):
+        assert any(f"{name} (" in note and f"[--{option} {name}]" in note for note in notes)
+    words = pd.DataFrame(
+        {"w": [f"w{at}" for at in range(n_values)], "x": np.arange(n_values) % 7}
+    )
+    assert any("--categories w" in note for note in find_notes(words)) is (n_values == 200)
+
+
+def test_what_tells_nothing_is_not_said():
+    days = pd.date_range("2019-01-01", periods=N, freq="D")
+    frame = pd.DataFrame({"day": days, "year": days.year, "at": days.strftime("%H:%M")})
+    frame = frame.assign(cylinders=RNG.choice([*"468"], N))
+    assert [
+        note for note in find_notes(frame) if "equal but" in note or "numbers:" in note
+    ] == []
+
+
+def test_an_unknown_level_is_told():
+    levels = RNG.choice(["low", "medium", "high", "unknown"], N)
+    notes = find_notes(pd.DataFrame({"v": levels, "x": np.arange(N) % 7}))
+    assert any("unknown values count as missing: v ('unknown')" in note for note in notes)
+
+
+def test_huge_numbers_are_short():
+    frame = pd.DataFrame({"v": np.append(RNG.normal(50, 5, N), [-1e30] * 9)})
+    assert "v (-1e+30, 1.5 % of the rows) [--missing -1e+30]" in find_notes(frame)[0]
