@@ -271,7 +271,7 @@ def test_arrays_beyond_the_tree_are_not_read(with_means, path, name, shape):
     with_means.save(path)
     rewrite(path, f"{name}.npy", npy_bytes(np.zeros(shape)))
     assert path.stat().st_size < 50_000
-    refuse_in_little_memory(path, "too large")
+    refuse_in_little_memory(path, "too many")
 
 
 @pytest.mark.parametrize("filling", ['"{}"', "[{}0]"])

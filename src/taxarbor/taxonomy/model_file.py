@@ -15,6 +15,7 @@ import io
 import json
 import os
 import zipfile
+from collections import Counter
 from dataclasses import asdict
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "taxarbor", 1
 META = "meta.json"
-MAX_BYTES, MAX_LINE, MAX_META = (1 << 28, 64), (1 << 24, 64), (1 << 22, 64)
-"""Bytes of all members, of an array of one axis and of ``meta.json``, and more for each byte of
-the file, or of ``meta.json`` in it.
-A deflated byte may stand for a thousand, and text that is parsed takes 20 times as much."""
+MAX_MATRICES, MAX_BYTES, MAX_META = 1 << 28, (1 << 24, 64), (1 << 22, 64)
+"""Bytes of zeros that a large tree may have; of all members and of ``meta.json``, and more for
+each byte that they take in the file. A deflated byte may stand for a thousand, and text that is
+parsed takes 20 times as much."""
 LARGEST = 1e151  # largest mean: squares must fit. A fit makes none above 1e150
 _TREE = ("parents", "sizes", "score", "objective", "noise")
 _OPTIONAL_TREE = ("order", "totals")
@@ -212,7 +213,10 @@ def _read_archive(file: IO[bytes]) -> dict[str, Any]:
         if META not in entries:
             raise FileFormatError("this is not a taxarbor file")
         taken = sum(entry.compress_size for entry in entries.values())
-        given = sum(entry.file_size for entry in entries.values())
+        sizes = Counter({name: entry.file_size for name, entry in entries.items()})
+        lines = sizes["parents.npy"] + sizes["noise_units.npy"]  # 8 bytes for each
+        matrices = min(lines * sizes["columns_fills.npy"], MAX_MATRICES)
+        given = sizes.total() - matrices
         meta = entries.pop(META)
         for name, size, stored, (least, ratio) in (
             ("the arrays", given, min(taken, n_bytes), MAX_BYTES),
@@ -220,31 +224,10 @@ def _read_archive(file: IO[bytes]) -> dict[str, Any]:
         ):
             if size > least + ratio * stored:
                 raise FileFormatError(f"{name} would take {size:,} bytes, which are too many")
-        _check_shapes(archive, entries, n_bytes)
         members: dict[str, Any] = {"meta": archive.read(meta).decode("ascii")}
         for name, entry in entries.items():
             members[name.removesuffix(".npy")] = _read_array(archive, entry)
         return members
-
-
-def _check_shapes(archive: zipfile.ZipFile, entries: dict[str, Any], n_bytes: int) -> None:
-    """Raise FileFormatError for arrays longer than their tree has use for, before any is read.
-
-    Only a matrix may be as large as all of the arrays, if its rows are of nodes or clusters.
-    """
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, entry in entries.items():
-        with archive.open(entry) as file:
-            npy.read_magic(file)
-            shapes[name] = npy.read_array_header_1_0(file)[0]
-    n_rows = 2 * shapes["parents.npy"][0] + sum(shapes.get("noise_units.npy", ())) + 3
-    n_columns = max(shapes["columns_fills.npy"][0], n_rows)
-    for name, shape in shapes.items():
-        fits = entries[name].file_size <= MAX_LINE[0] + MAX_LINE[1] * n_bytes
-        if len(shape) == 2:
-            fits = shape[0] <= n_rows and shape[1] <= n_columns
-        if not fits:
-            raise FileFormatError(f"{name} has shape {shape}, too large for its tree")
 
 
 def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
