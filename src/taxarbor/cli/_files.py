@@ -71,9 +71,7 @@ class DataFile:
     ) -> Table:
         """Return the rows as a table whose ``X`` is a source, in blocks if they are many.
 
-        ``option`` needs all of them in memory, as the columns with names and classes do.
-        Columns that are ``features`` name no rows; ``names`` is a file with those of all
-        columns.
+        ``option`` needs all in memory, ``features`` name no rows, ``names`` is a file of names.
         """
         roles = {option: option, "--id-column": isinstance(self.id_column, str)}
         roles |= {"--label-column": self.label_column}
@@ -161,8 +159,7 @@ def attach_rows(
         names = None if names is None else tuple(names[row] for row in sample.rows.tolist())
         labels = None if labels is None else labels[sample.rows]
         rows = replace(rows, row_names=names, labels=labels)
-        taxonomy = taxonomy.attach(source)
-    elif not taxonomy.tree.has_rows:
+    if source is not rows.X or not taxonomy.tree.has_rows:
         taxonomy = taxonomy.attach(source)
     return taxonomy, replace(rows, X=source)
 

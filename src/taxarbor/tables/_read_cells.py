@@ -85,8 +85,7 @@ class Content(NamedTuple):
 
 def read_csv(stream: IO[bytes], request: Request, separator: str | None = None) -> Content:
     """Return the table in a text; the name of its file may promise a separator."""
-    is_utf16 = stream.read(2) in (b"\xff\xfe", b"\xfe\xff")
-    encodings = ("utf-16",) if is_utf16 else ENCODINGS
+    encodings = ("utf-16",) if stream.read(2) in (b"\xff\xfe", b"\xfe\xff") else ENCODINGS
     for encoding in encodings:
         stream.seek(0)
         text = io.TextIOWrapper(stream, encoding=encoding, newline="")
@@ -128,8 +127,8 @@ def _read_text(text: io.TextIOWrapper, request: Request, separator: str | None) 
     if mixed:
         frame = parse(mixed)
     last = header.names[-1]
-    is_ragged = has_surplus or (last not in header.unnamed and _are_empty(frame[last]).any())
-    notes = _describe_odd_lines(text, header, found) if is_ragged else []
+    may_be_odd = has_surplus or (last not in header.unnamed and _are_empty(frame[last]).any())
+    notes = _describe_odd_lines(text, header, found) if may_be_odd else []
     if separator not in (None, found):
         notes.append(f"its cells are separated by {SEPARATORS[found]}")
     return header.finish(frame, request, notes)
@@ -168,12 +167,9 @@ def _parse(
     as_text: Collection[str],
     mixed: Collection[str] = (),
     *,
-    trims: bool = False,
+    trims: bool = False,  # lines with too many cells, which are errors of pandas
 ) -> "pd.DataFrame":
-    """Return all columns; some as text to the letter, others as text with missing values.
-
-    Lines with too many cells raise errors of pandas, unless it ``trims`` them.
-    """
+    """Return all columns; some as text to the letter, others as text with missing values."""
     import pandas as pd
 
     options: dict[str, Any] = {"na_values": MISSING}
@@ -206,18 +202,17 @@ def _parse(
 
 def _describe_odd_lines(text: io.TextIOWrapper, header: "Header", separator: str) -> list[str]:
     """Return notes on lines with too few or too many cells, which pandas fills or cuts."""
-    odd: list[tuple[str, list[int]]] = [
-        ("too few cells, first line {}; the others were taken as missing", []),
-        ("too many cells, first line {}; the surplus was ignored", []),
-    ]
+    few = "too few cells, first line {}; the others were taken as missing"
+    many = "too many cells, first line {}; the surplus was ignored"
+    odd: dict[str, list[int]] = {few: [], many: []}
     text.seek(0)
     lines = csv.reader(text, delimiter=separator)
     with suppress(csv.Error):  # a cell of more than 128 kB
         for cells in islice(lines, header.n_skipped, None):
             if cells and len(cells) != len(header.names):
-                odd[len(cells) > len(header.names)][1].append(lines.line_num)
-    are = [counted(len(found), "line has", "lines have") for _, found in odd]
-    return [f"{n} {how.format(*at)}" for n, (how, at) in zip(are, odd, strict=True) if at]
+                odd[many if len(cells) > len(header.names) else few].append(lines.line_num)
+    found = {how: counted(len(at), "line has", "lines have") for how, at in odd.items() if at}
+    return [f"{n_lines} {how.format(*odd[how])}" for how, n_lines in found.items()]
 
 
 # Cells that are objects: sheets of Excel and OpenDocument, and json
@@ -238,16 +233,13 @@ def read_sheet(stream: IO[bytes], request: Request) -> Content:
                 break
     except CalamineError as error:
         raise FileFormatError(f"{request.name} is damaged, or no workbook: {error}") from error
-    header = find_header(
-        [[_as_text(_as_integer(cell)) for cell in row] for row in cells[:HEADER_ROWS]], request
-    )
+    start = [[_as_text(_as_integer(cell)) for cell in row] for row in cells[:HEADER_ROWS]]
+    header = find_header(start, request)
     rows = [row for row in cells[header.n_skipped :] if any(cell != "" for cell in row)]
     columns = zip(*rows, strict=True) if rows else [()] * len(header.names)
-    named = zip(header.names, columns, strict=True)
-    frame = _make_frame(
-        {name: [*map(_as_integer, column)] for name, column in named},
-        header.list_texts(request),
-    )
+    integers = ([*map(_as_integer, column)] for column in columns)
+    named = dict(zip(header.names, integers, strict=True))
+    frame = _make_frame(named, header.list_texts(request))
     has_others = len(book.sheet_names) > 1 and request.sheet is None
     note = f"sheet {sheet!r} was read, of {list_names(book.sheet_names)}"
     content = header.finish(frame, request)
@@ -258,11 +250,10 @@ def _select_sheets(names: Sequence[str], request: Request) -> Sequence[str]:
     sheet = request.sheet
     if sheet is None:
         return names
-    if isinstance(sheet, int) and 0 <= sheet < len(names):
-        return [names[sheet]]
-    if sheet not in names:
+    chosen = [name for place, name in enumerate(names) if sheet in (place, name)]
+    if not chosen:
         raise FileFormatError(f"is {sheet!r}, which is none of {list_names(names)}", "sheet")
-    return [str(sheet)]
+    return chosen
 
 
 def read_json(stream: IO[bytes], request: Request) -> Content:

@@ -167,17 +167,14 @@ def read_table(
     >>> table.feature_names, table.row_names
     (('height', 'legs'), ('owl', 'fox'))
     """
-    likely_ids, id_column = (
-        (id_column, None) if isinstance(id_column, tuple) else (None, id_column)
-    )
+    likely, id_column = (id_column, None) if isinstance(id_column, tuple) else (None, id_column)
     names = None if columns is None else _check_names(columns, id_column, label_column)
     is_path = isinstance(source, str | os.PathLike) and source != STDIN
     path = cast("str | os.PathLike[str]", source)
     stream_name = "standard input" if source == STDIN else getattr(source, "name", "the stream")
     title = base_name(path) if is_path else str(stream_name)
     used = frozenset((*features, *(names or ())))
-    parts = (sheet, layer or "", likely_ids)
-    request = Request(title, names, id_column, label_column, used, *parts)
+    request = Request(title, names, id_column, label_column, used, sheet, layer or "", likely)
     format = format or (_find_format(title) if is_path else "csv")
     if format not in FORMATS:
         expected = ", ".join(STREAM_READERS | PATH_READERS)
