@@ -149,9 +149,8 @@ def _are_row_names(cells: Any) -> bool:
         return False
     few = [text.strip() for text in texts[:: -(-len(texts) // MAX_ROWS_TRIED)]]
     ones, others = [1] * len(few), [text for text in few if not text.isdigit()]
-    if find_date_format(few, ones) or find_number_format(others, ones[: len(others)]):
-        return False
-    return not all(map(LIKE_VALUE.fullmatch, texts))
+    is_value = find_date_format(few, ones) or find_number_format(others, ones[: len(others)])
+    return not (is_value or all(map(LIKE_VALUE.fullmatch, texts)))
 
 
 # Numbers that stand for something else

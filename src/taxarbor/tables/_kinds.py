@@ -326,10 +326,9 @@ class _ColumnReader:
         self._check_known(len(repeated))
         if self.is_frame and (reading is None or reading.kind == "number"):
             self._check_varies(name, repeated)
-            rows, n_all = self.sample.rows, self.sample.n_rows
             is_whole = is_known.all() and (reading is not None or name in self.integers)
             is_open = name not in self.numbers and (is_whole or is_named_like_identifier(name))
-            if is_open and is_identifier(name, values, rows, n_all):
+            if is_open and is_identifier(name, values, self.sample.rows, self.sample.n_rows):
                 raise _UnusedError(IDENTIFIER)
             if self.is_checked:
                 self._remark_numbers(name, values, counts)

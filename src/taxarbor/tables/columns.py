@@ -555,9 +555,7 @@ class Columns:
         """Return the cells of an absent column."""
         if place not in self.readings:
             return np.full(n_rows, self._gap)
-        reading = self.readings[place]
-        cells = encode_texts(reading, [])[np.full(n_rows, -1)]
-        return encode_times(reading, cells) if reading.kind in DATE_PARTS else cells
+        return self._read_cells(place, np.full(n_rows, None), Counter(), {})
 
     # Files
 
