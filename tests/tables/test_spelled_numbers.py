@@ -5,11 +5,7 @@ from itertools import compress
 import numpy as np
 import pytest
 
-from taxarbor.tables._spelled_numbers import (
-    NumberFormat,
-    find_number_format,
-    parse_numbers,
-)
+from taxarbor.tables._spelled_numbers import NumberFormat, find_number_format, parse_numbers
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,6 @@ def test_formats(texts, expected, numbers):
     assert found == expected
     if found:
         np.testing.assert_allclose(parse_numbers(texts, found), numbers)
-        assert not np.isnan(parse_numbers(texts, found)).any()
 
 
 @pytest.mark.parametrize(
@@ -63,8 +58,7 @@ def test_odd_values_are_few_rows():
     texts = [*map(str, range(50)), "other", ">3", "5 stars"]
     found = find_number_format(texts, [10] * 50 + [5, 5, 5])
     assert found is not None
-    is_odd = np.isnan(parse_numbers(texts, found))
-    assert [*compress(texts, is_odd)] == ["other", ">3"]
+    assert [*compress(texts, np.isnan(parse_numbers(texts, found)))] == ["other", ">3"]
     assert find_number_format(texts, [10] * 50 + [40, 40, 5]) is None
     assert find_number_format([], []) is None
     # One padded number among a thousand is a slip, not a code.

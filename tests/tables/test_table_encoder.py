@@ -111,8 +111,7 @@ def test_dates_are_used_unless_nobody_wants_them():
 
 @quiet
 def test_missing_values_of_all_kinds_are_alike():
-    cars = make_cars()
-    numbers = cars[["weight", "power"]].to_numpy()
+    numbers = make_cars()[["weight", "power"]].to_numpy()
     masked = np.ma.masked_invalid(numbers)
     holes = np.where(np.isnan(numbers), None, numbers.astype(object))
     want = Taxarbor(3, random_state=0).fit(numbers)
@@ -136,8 +135,7 @@ def test_masks_are_gaps_wherever_they_come():
     texts = np.where(mask, "n/a", X.astype(object))
     want = Taxarbor(3, random_state=0).fit(gaps)
     tables = [np.ma.array(behind, mask=mask), np.ma.array(texts, mask=mask)]
-    tables.append([*np.ma.array(behind, mask=mask)])
-    for masked in tables:
+    for masked in (*tables, [*tables[0]]):
         found = Taxarbor(3, random_state=0).fit(masked)
         np.testing.assert_array_equal(found.labels_, want.labels_)
         np.testing.assert_array_equal(want.predict(masked), want.predict(gaps))
@@ -186,8 +184,7 @@ def test_dates_and_times_are_no_numbers():
 def test_unseen_categories_are_missing():
     cars = make_cars()
     encoder = TableEncoder().fit(cars)
-    new = cars[:3].assign(origin=["mars", None, "usa"])
-    found = encoder.encode(new)
+    found = encoder.encode(cars[:3].assign(origin=["mars", None, "usa"]))
     assert found.missing[:, 2].tolist() == [True, True, False]
     np.testing.assert_allclose(found.data[0, 2:5], 0.0, atol=1e-12)
 
@@ -232,11 +229,9 @@ def test_sparse_columns_are_described_like_dense_ones():
 
 def test_columns_without_a_use_are_dropped_once():
     x = np.arange(6.0) / 3
-    never = pd.Series([pd.NaT] * 6)
-    band = pd.arrays.IntervalArray.from_breaks(range(7))
-    frame = pd.DataFrame(
-        {"x": x, "never": never, "band": band, "span": pd.to_timedelta(x, "h")}
-    )
+    frame = pd.DataFrame({"x": x, "never": pd.Series([pd.NaT] * 6)})
+    frame["band"] = pd.arrays.IntervalArray.from_breaks(range(7))
+    frame["span"] = pd.to_timedelta(x, "h")
     columns = TableEncoder(date_features="from_dtype").fit(frame).columns_
     assert [name for name, _ in columns.dropped] == ["never", "band", "span"]
     assert columns.dropped[-1][1] == "durations"
@@ -250,8 +245,7 @@ def test_numbers_that_hardly_vary_are_left_out_as_texts_are():
     reasons = [f"always the same, but in {rows}" for rows in ("1 row", "4 rows")]
     found = TableEncoder().fit(frame).columns_.dropped
     assert found == (("flag", reasons[0]), ("five", reasons[1]))
-    asked = TableEncoder(numeric_features=["flag", "five"])
-    assert asked.fit(frame).columns_.dropped == ()
+    assert TableEncoder(numeric_features=["flag", "five"]).fit(frame).columns_.dropped == ()
 
 
 def test_texts_named_like_identifiers():
@@ -260,10 +254,9 @@ def test_texts_named_like_identifiers():
     dropped = dict(TableEncoder().fit(frame).columns_.dropped)
     assert dropped.keys() == {"bookpageID", "unit_id"}
     assert "identifier" in dropped["unit_id"]
-    site = pd.DataFrame(
-        {"site": ["1_UM", "2_IU", "3_UK"] * 20, "class": ["1_a", "2_b", "3_c"] * 20}
-    )
-    assert {one.kind for one in TableEncoder().fit(site).columns_} == {"category"}
+    sites = {"site": ["1_UM", "2_IU", "3_UK"] * 20, "class": ["1_a", "2_b", "3_c"] * 20}
+    columns = TableEncoder().fit(pd.DataFrame(sites)).columns_
+    assert {one.kind for one in columns} == {"category"}
 
 
 # Numbers with odd values, and what is asked for
@@ -279,14 +272,10 @@ def make_odd(word, n_odd, n=300):
 @pytest.mark.parametrize(
     ("word", "n_odd", "kind", "remedy"),
     [
-        *(
-            ("rotary", 2, "number", "[--categories v]"),
-            ("rotary", 9, "category", "--missing rotary"),
-        ),
-        *(
-            ("unknown", 9, "number", "[--categories v]"),
-            ("none", 9, "category", "--missing none"),
-        ),
+        ("rotary", 2, "number", "[--categories v]"),
+        ("rotary", 9, "category", "--missing rotary"),
+        ("unknown", 9, "number", "[--categories v]"),
+        ("none", 9, "category", "--missing none"),
         ("x", 9, "category", "--missing x"),
     ],
 )
@@ -361,15 +350,13 @@ def test_a_date_is_read_once(monkeypatch):
     [(load_wine, True), (load_breast_cancer, True), (load_iris, False), (load_digits, False)],
 )
 def test_columns_are_scaled_where_they_differ_in_unit(load, expected):
-    frame = load(as_frame=True).data
-    columns = TableEncoder().fit(frame).columns_
+    columns = TableEncoder().fit(load(as_frame=True).data).columns_
     assert columns.is_scaled == expected
     assert any("differ in unit" in note.text for note in columns.notes) == expected
 
 
 def test_scales():
-    rng = np.random.default_rng(0)
-    X = rng.normal(5.0, [1.0, 3.0, 9.0], (400, 3))
+    X = np.random.default_rng(0).normal(5.0, [1.0, 3.0, 9.0], (400, 3))
     plain = TableEncoder().fit(X).columns_
     assert (dict(plain.readings), plain.is_scaled) == ({}, False)
     np.testing.assert_allclose(TableEncoder(scale="standard").fit_transform(X).std(axis=0), 1.0)
@@ -502,9 +489,7 @@ def test_gaps_in_new_rows_of_a_tree_that_has_seen_none():
     model = Taxarbor(2, random_state=0).fit(X)
     new = X[:4].copy()
     new[0, 1] = np.nan
-    filled = new.copy()
-    filled[0, 1] = X[:, 1].mean()
-    want = model.predict(filled).tolist()
+    want = model.predict(np.where(np.isnan(new), X.mean(axis=0), new)).tolist()
     for rows in (new, np.ma.masked_invalid(new), sparse.csr_array(new)):
         assert model.predict(rows).tolist() == want
         assert model.taxonomy_.predict(rows).tolist() == want
@@ -515,8 +500,7 @@ def test_gaps_in_new_rows_of_a_tree_that_has_seen_none():
 
 
 def test_rare_values_count_as_gaps():
-    values = ["a"] * 200 + ["b"] * 98 + ["c", "d"]
-    frame = pd.DataFrame({"v": values, "x": np.arange(300) % 7})
+    frame = pd.DataFrame({"v": ["a"] * 200 + ["b"] * 98 + ["c", "d"], "x": np.arange(300) % 7})
     columns = TableEncoder().fit(frame).columns_
     assert columns[0].categories == ("a", "b")
     assert columns[0].missing == pytest.approx(2 / 300)
