@@ -137,6 +137,7 @@ def find_coordinates(
     np.rint(scores, out=scores)
     scores *= scores.dtype.type(unit)
     values = np.ascontiguousarray(scores, dtype=np.float32)
+    del scores  # as large as the rows
     values[:, -1] = max(round(LIFT / unit), 1) * unit
     return Coordinates(
         values, directions, rows.center, _scatter(values), unit, rows.dtype, n_threads

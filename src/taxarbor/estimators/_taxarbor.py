@@ -33,7 +33,7 @@ from taxarbor.estimators._base import (
 )
 from taxarbor.grow import StoppingRule
 from taxarbor.rules import Sparsity, find_rules
-from taxarbor.sources import Sample, Source
+from taxarbor.sources import Source
 from taxarbor.stability import assess
 from taxarbor.stability.refits import can_refit, measure_cuts
 from taxarbor.tables import TableEncoder
@@ -252,23 +252,23 @@ class Taxarbor(TaxonomyEstimator):
             sample = source.sample(n_sample, run.seed, weights)
             features = find_features(self, sample, source.names)
             repeats = Repeats.of(sample, features.empty, settings.stop.n_leaves)
-            tree, kept = _find_tree(sample, features, repeats, settings, run)
+            tree, kept = _find_tree(features, repeats, settings, run)
             taxonomy = make_taxonomy(tree, features.columns, self, sample)
             taxonomy, scorer = _describe(
                 taxonomy, features.rows, sample.weights, (repeats, kept), settings.noise
             )
             is_whole = source.in_memory and len(sample.rows) == source.n_rows
+            read, seen = features.rows if is_whole else None, features.seen
+            del sample, features  # which would take half of the memory below
             taxonomy, labels, scores = route_source(
                 source,
                 taxonomy,
                 scorer,
                 kept.weigh_rows(weights, source.n_rows),
                 n_threads=run.width,
-                read=features.rows if is_whole else None,
+                read=read,
             )
-            fitted = self._copy_fitted(
-                taxonomy, features.seen, labels_=labels, outlier_score_=scores
-            )
+            fitted = self._copy_fitted(taxonomy, seen, labels_=labels, outlier_score_=scores)
             warn_if_short(taxonomy.tree, settings.stop, 2)
         if curve is not None:
             if source.in_memory and can_refit(taxonomy.tree):
@@ -337,7 +337,7 @@ def count_sample_rows(n_rows: int, stop: StoppingRule, branching: int) -> int:
 
 
 def _find_tree(
-    sample: Sample, features: Features, repeats: Repeats, settings: _Settings, run: Run
+    features: Features, repeats: Repeats, settings: _Settings, run: Run
 ) -> tuple[Tree, Repeats]:
     """Return a tree with rules, and the repeats it was found on, without outliers."""
     stop, splitter = repeats.scale_stop(settings.stop), settings.splitter
