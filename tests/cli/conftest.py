@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from taxarbor import Taxarbor
+from taxarbor import Taxarbor, Taxonomy
 from taxarbor.cli._app import app
 from taxarbor.tables import read_table
 
@@ -67,6 +67,12 @@ def folder(made, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def labels(folder):
+    """The clusters of the customers in the model."""
+    return Taxonomy.load(folder / "model.taxarbor").tree.labels.tolist()
+
+
+@pytest.fixture
 def edit(folder):
     """Write a copy of the customers, with some texts replaced by others."""
 
@@ -81,10 +87,12 @@ def edit(folder):
 
 @pytest.fixture
 def run(folder):
-    """Run the command in this process."""
+    """Run the command in this process; it must end with such a code."""
 
-    def run(*arguments, stdin=None):
-        return CliRunner().invoke(app, [str(part) for part in arguments], input=stdin)
+    def run(*arguments, stdin=None, code=0):
+        result = CliRunner().invoke(app, [str(part) for part in arguments], input=stdin)
+        assert result.exit_code == code, (arguments, result.output)
+        return result
 
     return run
 
@@ -98,7 +106,7 @@ def run_json(run):
 
     def run_json(*arguments, stdin=None):
         result = run(*arguments, "--json", stdin=stdin)
-        assert (result.exit_code, result.stderr) == (0, ""), result.output
+        assert result.stderr == "", result.output
         assert result.stdout.count("\n") == 1
         return json.loads(result.stdout, parse_constant=refuse)
 
@@ -114,8 +122,8 @@ def refuse(run, folder):
 
     def refuse(words, *arguments, stdin=None):
         before = contents()
-        result = run(*arguments, stdin=stdin)
-        assert (result.exit_code, result.stdout) == (2, ""), result.output
+        result = run(*arguments, stdin=stdin, code=2)
+        assert result.stdout == "", result.output
         assert result.stderr.startswith("taxarbor: ")
         assert result.stderr.count("\n") == 1
         assert words in result.stderr

@@ -38,8 +38,7 @@ def odd(folder):
 @pytest.mark.parametrize("end", [".csv", ".tsv", ".parquet"])
 def test_odd_ids_read_back(run, folder, odd, end):
     name = f"labels{end}"
-    result = run("predict", "model.taxarbor", "odd.parquet", "--id-column", "id", "-o", name)
-    assert result.exit_code == 0, result.output
+    run("predict", "model.taxarbor", "odd.parquet", "--id-column", "id", "-o", name)
     if end == ".parquet":
         assert pd.read_parquet(name)["id"].tolist() == odd
         return
@@ -85,7 +84,6 @@ def test_terminals_get_no_control_characters(run, start, odd, edit):
     assert "\x1b[31mred" in start(*command).communicate()[0]
     edit("odd.csv", ("spend", "sp\x1b[31mend"))
     result = run("fit", "odd.csv", "-k", "2", "-o", "m\x1b[31m", "--labels", "l\x1b[31m")
-    assert result.exit_code == 0
     assert "\x1b" not in result.output + run("show", "m\x1b[31m").output
     assert "\x1b" not in run("predict", "m\x1b[31m", "odd.csv", "-o", "c\x1b[31m").output
     assert "\x1b" not in run("export", "m\x1b[31m", "-o", "\x1b[31m.dot").output
