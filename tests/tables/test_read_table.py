@@ -707,9 +707,7 @@ def test_h5ad_columns_with_gaps_and_of_old():
     for column, names in (("cell_type", "|B|T|NK|B|T"), ("may_lack", "0|1|2|3||")):
         table = read(changed(change), "h5ad", id_column=column)
         assert table.row_names == tuple(names.split("|"))
-
-
-def test_h5ad_genes_of_one_name_are_numbered():
+    # Genes of one name are numbered.
     content = changed(lambda file: replace(file, "var/_index", [b"A", b"B", b"A", b"A-1"]))
     assert read(content, "h5ad").feature_names == ("A", "B", "A-2", "A-1")
 
