@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import pytest
@@ -57,21 +58,19 @@ def grow_with(rows, splitter, *, branching=2, seed=0, observer=ignore, pool=None
 
 
 def test_the_best_candidate_is_applied(rows):
-    for branching in (2, 3, 4):
-        for seed in range(4):
-            tree = grow_with(rows, Halver(), branching=branching, seed=seed, n_leaves=25)
-            pairs = zip(tree.birth[1:].tolist(), tree.parents[1:].tolist(), strict=True)
-            born = dict(pairs)
-            assert sorted(born) == list(range(1, len(born) + 1))
-            split_at = {node: step for step, node in born.items()}
-            for step, node in born.items():
-                waiting = [
-                    other
-                    for other in range(tree.n_nodes)
-                    if tree.birth[other] < step <= split_at.get(other, step)
-                ]
-                assert node in waiting
-                assert tree.score[node] == np.nanmax(tree.score[waiting])
+    for branching, seed in product((2, 3, 4), range(4)):
+        tree = grow_with(rows, Halver(), branching=branching, seed=seed, n_leaves=25)
+        born = dict(zip(tree.birth[1:].tolist(), tree.parents[1:].tolist(), strict=True))
+        assert sorted(born) == list(range(1, len(born) + 1))
+        split_at = {node: step for step, node in born.items()}
+        for step, node in born.items():
+            waiting = [
+                other
+                for other in range(tree.n_nodes)
+                if tree.birth[other] < step <= split_at.get(other, step)
+            ]
+            assert node in waiting
+            assert tree.score[node] == np.nanmax(tree.score[waiting])
 
 
 def test_equal_extreme_and_infinite_scores(rows):
@@ -87,17 +86,16 @@ def test_equal_extreme_and_infinite_scores(rows):
 
 def test_depth_counts_as_it_does_when_pairs_are_merged():
     """A split of K children is made of K - 1 pairs, which are together one level deep."""
-    for branching in (2, 3, 5):
-        for seed in range(6):
-            rng = np.random.default_rng(seed)
+    for branching, seed in product((2, 3, 5), range(6)):
+        rng = np.random.default_rng(seed)
 
-            def divide(tree, node, rng=rng):
-                labels = np.arange(tree.size(node)) % 2
-                return Split(labels, None, float(rng.integers(5, 20)), 0.0, INFO)
+        def divide(tree, node, rng=rng):
+            labels = np.arange(tree.size(node)) % 2
+            return Split(labels, None, float(rng.integers(5, 20)), 0.0, INFO)
 
-            options = {"stop": StoppingRule(max_depth=2), "run": Run(seed)}
-            tree = grow_tree(500, divide, branching=2, max_children=branching, **options)
-            assert tree.n_leaves == branching**2
+        options = {"stop": StoppingRule(max_depth=2), "run": Run(seed)}
+        tree = grow_tree(500, divide, branching=2, max_children=branching, **options)
+        assert tree.n_leaves == branching**2
 
 
 def test_sizes_and_depths(rows):

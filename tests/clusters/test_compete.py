@@ -85,8 +85,7 @@ def test_the_scores_are_distances_in_the_metric_of_the_leaves(data):
 
 def test_a_leaf_is_never_lost():
     """Of two leaves with the same mean the first would get all rows of both."""
-    X = np.repeat([[0.0, 0.0], [4.0, 1.0]], 10, axis=0)
-    coordinates = find_coordinates(X, 0)
+    coordinates = find_coordinates(np.repeat([[0.0, 0.0], [4.0, 1.0]], 10, axis=0), 0)
     leaves = leaves_of([0] * 5 + [1] * 5 + [2] * 10, coordinates)
     moved, model = compete(leaves, coordinates)
     np.testing.assert_array_equal(moved.labels, leaves.labels)

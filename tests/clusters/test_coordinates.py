@@ -116,8 +116,7 @@ def test_wide_rows_may_be_few_or_equal():
             kept = (plain(find_coordinates(kind(X), 0)) ** 2).sum(axis=1).mean()
             np.testing.assert_allclose(kept, 1.0, rtol=1e-5)
         for n_features in (3, 100, 700):
-            equal = find_coordinates(kind(np.full((9, n_features), 0.25)), 0)
-            assert not plain(equal).any()
+            assert not plain(find_coordinates(kind(np.full((9, n_features), 0.25)), 0)).any()
 
 
 def test_rows_are_drawn_by_hash():

@@ -37,8 +37,7 @@ def test_labels_are_those_of_the_leaves(data):
             coordinates = find_coordinates(X, 0)
             leaves = Leaves.of(clusters.labels, clusters.tree.n_leaves, coordinates)
             model, _ = fit_leaves(leaves, coordinates)
-            Z = coordinates.values[:, :-1]
-            best = (Z @ model.weights.T + model.offsets).argmax(axis=1)
+            best = (coordinates.values[:, :-1] @ model.weights.T + model.offsets).argmax(axis=1)
             assert np.mean(best == clusters.labels) > 0.95
 
 
@@ -70,8 +69,7 @@ def test_limits_hold(data):
     for X in data.values():
         assert max(sizes(find(X, max_leaf_size=60))) <= 90  # rows move after growth
         assert min(sizes(find(X, 12, min_size=15))) >= 15
-        tree = find(X, max_depth=2).tree
-        assert tree.freeze(with_rows=False).height <= 2
+        assert find(X, max_depth=2).tree.freeze(with_rows=False).height <= 2
 
 
 # ---- leaves, divided by planes ----

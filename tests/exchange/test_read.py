@@ -81,14 +81,12 @@ def normal(seed, n_rows=60, n_features=3):
 def test_linkages_are_cut_as_scipy_does():
     for method in ("single", "complete", "average", "weighted", "ward"):
         for seed in range(2):
-            X = normal(seed)
-            Z = sch.linkage(X, method)
+            Z = sch.linkage(normal(seed), method)
             taxonomy = from_linkage(Z)
             assert taxonomy.tree.n_leaves == 60
             assert taxonomy.tree.order.tolist() == sch.leaves_list(Z).tolist()
             for n in (1, 2, 7, 30, 60):
-                expected = sch.fcluster(Z, n, "maxclust")
-                assert adjusted_rand_score(taxonomy.cut(n), expected) == 1
+                assert adjusted_rand_score(taxonomy.cut(n), sch.fcluster(Z, n, "maxclust")) == 1
                 fewer, pruned = from_linkage(Z, n).tree, taxonomy.prune(n).tree
                 for name in ("order", "start", "stop", "parents", "birth", "leaves"):
                     np.testing.assert_array_equal(getattr(fewer, name), getattr(pruned, name))
@@ -154,8 +152,7 @@ def test_agglomerative_clustering():
         for options, data in (({}, X), ({"connectivity": graph}, X + far)):
             settings = {"linkage": linkage, "compute_full_tree": True, **options}
             model = cluster.AgglomerativeClustering(**settings)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 merges = model.fit(data).children_
                 for n_clusters in (1, 2, 7, 299):
                     labels = model.set_params(n_clusters=n_clusters).fit_predict(data)

@@ -173,8 +173,7 @@ def test_linkages_cut_as_the_tree_does(taxonomy):
 
 
 def test_deep_trees_in_all_forms(chain):
-    Z = to_linkage(chain)
-    assert sch.is_valid_linkage(Z, throw=True)
+    assert sch.is_valid_linkage(to_linkage(chain), throw=True)
     assert parse_newick(to_newick(chain))[-1] == ("c3000", 3000)
     assert to_dot(chain).count("->") == 6000
 

@@ -23,8 +23,7 @@ def explained(make_cars):
     wide["make"] = wide["make"] + " " + (wide["id"] % 3).astype(str)
     tables += [wide[["weight", "mpg", "make", "origin"]]]
     for model, table in zip((*MODELS, MODELS[0]), tables, strict=True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             taxonomy = model.fit(table).taxonomy_
         explained.append((explain(taxonomy, table), table))
     return explained
@@ -97,10 +96,9 @@ def test_words_agree_with_the_means_beside_them_where_values_are_missing():
     z = np.array([1.0, -1.0, 0.0])[groups] + rng.normal(size=600)
     far = np.array([0.0, 0.0, 20.0])[groups] + rng.normal(size=600)
     table = pd.DataFrame({"x": x, "z": z, "far": far, "w": rng.choice(list("ab"), 600)})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # Groups that are known: the rule needs both x and z to tell the first two apart.
-        known = np.array([[0.0], [1.0], [10.0]])[groups]
+    # Groups that are known: the rule needs both x and z to tell the first two apart.
+    known = np.array([[0.0], [1.0], [10.0]])[groups]
+    with warnings.catch_warnings(action="ignore"):
         model = Taxarbor(3, random_state=0).fit(table, embedding=known)
     why = explain(model, table)
     lines = [line for node in range(1, 5) for line in why.deciding_features(node, 5)]
@@ -120,8 +118,7 @@ def test_steps_say_what_the_table_says(explained):
         taxonomy = why.taxonomy
         for row in range(0, len(table), 5):
             for step in steps_of_row(why, row):
-                parts = step["why"].replace(" (against)", "").split("; ")
-                for part in parts:
+                for part in step["why"].replace(" (against)", "").split("; "):
                     name, equals, value = part.partition(" = ")
                     cell = table[name if equals else part.removesuffix(" unknown")].iloc[row]
                     assert pd.isna(cell) == (not equals)

@@ -117,10 +117,8 @@ def test_data_that_are_not_the_rows_of_the_tree(model, named, X):
 def test_columns_of_another_frame(frame, X):
     fitted, column = Taxarbor(4, random_state=0).fit(frame), frame.columns[3]
     assert_same(explain(fitted, frame[frame.columns[::-1]]), explain(fitted, frame))
-    for other in (
-        pl.DataFrame(X, schema=list(frame.columns[::-1])),
-        frame.rename(columns=str.upper),
-    ):
+    backwards = pl.DataFrame(X, schema=list(frame.columns[::-1]))
+    for other in (backwards, frame.rename(columns=str.upper)):
         with pytest.raises(ValueError, match=r"the mean of|X lacks columns"):
             explain(fitted, other)
     with pytest.raises(ValueError, match=f"mean of {column} was 0.*, and is 17,590 now"):
@@ -201,8 +199,7 @@ def test_a_tree_of_counts_gets_its_rows(model, X):
     with pytest.raises(ValueError, match="X has 10 rows"):
         explain(counts, X[:10])
     sample = X[::2]
-    attached = counts.attach(sample)
-    assert explain(attached, sample).taxonomy.tree.sizes[0] == len(sample)
+    assert explain(counts.attach(sample), sample).taxonomy.tree.sizes[0] == len(sample)
 
 
 def test_files_are_read_and_dask_is_refused(model, X, tmp_path):
@@ -233,8 +230,7 @@ def test_rows_far_from_zero_are_the_tree_s_own():
     rng = np.random.default_rng(0)
     far = np.array([1e5, 3e6, 0.0, 7.0]) + rng.normal(size=(500, 4)) * [1.0, 3.0, 1e-9, 0.0]
     for X in (far.astype("float32"), far):
-        scaler = StandardScaler().fit(X)
-        model = Taxarbor(4, random_state=0).fit(scaler.transform(X))
+        model = Taxarbor(4, random_state=0).fit(StandardScaler().fit(X).transform(X))
         for encoder in (None, TableEncoder(scale="standard")):
             same = Taxarbor(4, encoder=encoder, random_state=0).fit(X)
             assert explain(same, X).taxonomy.tree.n_leaves == 4

@@ -3,6 +3,7 @@
 import copy
 import sys
 import time
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -104,14 +105,13 @@ def test_examples_are_the_deepest_and_the_nearest_to_the_border(cases):
 
 
 def test_extreme_rows_of_the_root_are_its_children_s_in_turn(cases):
-    for case in cases.values():
-        for n_examples in (0, 1, 2, 5, 7):
-            found = case.why.examples(0, n_examples)["extreme"]
-            assert len({example["row"] for example in found}) == len(found) <= n_examples
-            turns = [case.why.examples(c, n_examples)["extreme"] for c in case.tree.children(0)]
-            firsts = [turn[0] for turn in turns if turn]
-            assert found[: len(firsts)] == firsts[:n_examples]
-            assert all(any(example in turn for turn in turns) for example in found)
+    for case, n_examples in product(cases.values(), (0, 1, 2, 5, 7)):
+        found = case.why.examples(0, n_examples)["extreme"]
+        assert len({example["row"] for example in found}) == len(found) <= n_examples
+        turns = [case.why.examples(c, n_examples)["extreme"] for c in case.tree.children(0)]
+        firsts = [turn[0] for turn in turns if turn]
+        assert found[: len(firsts)] == firsts[:n_examples]
+        assert all(any(example in turn for turn in turns) for example in found)
 
 
 def test_margins_within_an_ancestor(cases):
@@ -205,10 +205,9 @@ def test_rows_that_are_not_there(named, cases, model, X, animals):
         for row in (1.5, True, np.True_):
             with pytest.raises(TypeError):
                 ask(row)
-    for name in ("unicorn", "", "Otter", "0"):
-        for why in (named, cases["model"].why):
-            with pytest.raises(KeyError):
-                why.find_row(name)
+    for name, why in product(("unicorn", "", "Otter", "0"), (named, cases["model"].why)):
+        with pytest.raises(KeyError):
+            why.find_row(name)
     for mask in ([True, False], np.array([True, False]), True, np.True_):
         with pytest.raises(TypeError):
             named.rows(mask)
@@ -308,8 +307,7 @@ def test_new_rows_that_cannot_be_placed(named, X):
 def test_new_rows_must_have_the_columns_of_the_old(named, X, animals):
     names = [f"f{n}" for n in range(X.shape[1])]
     frame = pd.DataFrame(X, columns=names, index=[f"row of {n}" for n in range(len(X))])
-    model = Taxarbor(4, random_state=0).fit(frame)
-    why = explain(model, frame)
+    why = explain(Taxarbor(4, random_state=0).fit(frame), frame)
     placed = why.place(frame[:3])
     assert placed["row_name"].unique().tolist() == ["row of 0", "row of 1", "row of 2"]
     assert "f" in placed["why"][0]

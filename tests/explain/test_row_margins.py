@@ -101,12 +101,10 @@ def test_units_of_columns_do_not_matter(X):
 
 def test_blocks_of_rows_do_not_matter():
     """Two million numbers are not read at once."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 520))
+    X = np.random.default_rng(0).normal(size=(4000, 520))
     taxonomy = from_labels(np.arange(4000) % 3)
     why = explain(taxonomy, X)
-    rows = taxonomy.tree.rows(0)[::500]
-    for row in rows.tolist():
+    for row in taxonomy.tree.rows(0)[::500].tolist():
         (step,) = steps_of_row(why, row)
         expected = margin_of(why.taxonomy.tree, 0, step["child"], X[row])
         assert step["margin"] * why.margins.units[0] == pytest.approx(expected)
@@ -152,8 +150,7 @@ def test_contributions_are_parts_of_the_difference_of_scores(cases):
                 is_inside = rule.targets == frontier.index(step["child"])
                 inside = np.where(is_inside, scores, -np.inf).argmax()
                 outside = np.where(is_inside, -np.inf, scores).argmax()
-                rival = frontier[rule.targets[outside]]
-                middle = (means[step["child"]] + means[rival]) / 2
+                middle = (means[step["child"]] + means[frontier[rule.targets[outside]]]) / 2
                 gaps, shift = (part[inside] - part[outside] for part in (W, rule.offsets))
                 if len(W) == 2 and np.count_nonzero(gaps) == 1:  # it divides at its threshold
                     middle = rule.center - shift / np.where(gaps, gaps, 1.0)
@@ -195,7 +192,6 @@ def test_sparse_rows_have_the_contributions_of_dense_ones():
 
 def test_a_feature_that_decides_alone_is_never_against():
     X = np.concatenate([np.arange(10.0), 10.5 + 9.0 * np.arange(10)])[:, None]
-    model = Taxarbor(2, random_state=0).fit(X)
-    steps = explain(model, X).rows()
+    steps = explain(Taxarbor(2, random_state=0).fit(X), X).rows()
     assert len(steps) == 20
     assert not steps["why"].str.contains("against").any()

@@ -3,10 +3,18 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from taxarbor.optim import HingeLoss, SparseGroupPenalty
 from taxarbor.rows import as_rows
+
+KINDS = ("sparse group", "group", "weighted l1", "l1", "ridge")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
 
 
 def penalty_of(kind, n_features, strength=0.3):

@@ -93,12 +93,11 @@ def test_equals_brute_force():
         costs = rng.integers(-5, 6, (n, k)).astype(np.float32)
         possible = [np.array(labels) for labels in itertools.product(range(k), repeat=n)]
         rated = [(np.bincount(y, minlength=k), total(costs, y)) for y in possible]
-        for lower in range(n // k + 1):
-            for upper in range(-(-n // k), n + 1):
-                best = min(t for c, t in rated if c.min() >= lower and c.max() <= upper)
-                labels = assign_balanced(costs, lower, upper)
-                check_counts(labels, k, lower, upper)
-                assert total(costs, labels) == best
+        for lower, upper in itertools.product(range(n // k + 1), range(-(-n // k), n + 1)):
+            best = min(t for c, t in rated if c.min() >= lower and c.max() <= upper)
+            labels = assign_balanced(costs, lower, upper)
+            check_counts(labels, k, lower, upper)
+            assert total(costs, labels) == best
 
 
 def test_warm_labels_change_no_total():
@@ -142,8 +141,7 @@ def problems(draw):
     values = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(odd)
     costs = draw(arrays(np.float64, (n, k), elements=values))
     lower = draw(st.integers(0, n // k))
-    upper = draw(st.integers(-(-n // k), n))
-    return costs, lower, upper
+    return costs, lower, draw(st.integers(-(-n // k), n))
 
 
 @settings(deadline=None)
@@ -152,8 +150,7 @@ def test_any_finite_costs_give_labels_within_the_bounds(problem):
     costs, lower, upper = problem
     labels = assign_balanced(costs, lower, upper)
     check_counts(labels, costs.shape[1], lower, upper)
-    again = assign_balanced(costs, lower, upper, labels)
-    np.testing.assert_array_equal(again, labels)
+    np.testing.assert_array_equal(assign_balanced(costs, lower, upper, labels), labels)
 
 
 @settings(deadline=None)

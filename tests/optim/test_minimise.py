@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
 from taxarbor._types import Status
 from taxarbor.optim import SparseGroupPenalty, _minimise, first_point, minimise
@@ -11,13 +10,7 @@ from taxarbor.rows import SplitProblem, as_rows
 from tests.optim.conftest import paper_loss, penalty_of, problem
 
 CHILDREN = (2, 3, 5)
-KINDS = ("sparse group", "group", "weighted l1", "l1", "ridge")
 STRENGTH = 0.05
-
-
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return request.param
 
 
 def fista(given, penalty, n_iter=3000):
@@ -76,8 +69,7 @@ def test_value_and_gradient_are_the_papers():
                 value, gradient = paper_loss(given.Z, point.W, given.labels)
                 np.testing.assert_allclose(point.value, value, rtol=close)
                 np.testing.assert_allclose(given.loss.gradient(point), gradient, atol=close)
-                again = given.loss.at(point.W, given.labels, point.scores)
-                assert again.value == point.value
+                assert given.loss.at(point.W, given.labels, point.scores).value == point.value
 
 
 def test_agrees_with_a_slow_method(kind):

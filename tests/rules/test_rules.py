@@ -1,6 +1,7 @@
 """Rules of few features that send rows to the clusters of a tree."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pytest
@@ -89,18 +90,17 @@ class HalfShrunk(BaseEstimator):
 
 def test_free_rules_are_those_of_discriminant_analysis():
     """Of scikit-learn, but for the logarithms of its priors."""
-    for n_clusters in (3, 8):
-        for distance in (0.5, 4.0):
-            X, truth = blobs(n_clusters, distance=distance, seed=n_clusters)
-            X, truth = X[(truth > 0) | (X[:, 0] > 7.0)], truth[(truth > 0) | (X[:, 0] > 7.0)]
-            for kind in KINDS:
-                rule, labels = choose(X, truth, Sparsity(is_free=True), kind)
-                theirs = LinearDiscriminantAnalysis("lsqr", covariance_estimator=HalfShrunk())
-                theirs.fit(X, labels)
-                scores = theirs.decision_function(X) - np.log(theirs.priors_)
-                ours = score(X, rule)
-                expected = scores - scores[:, :1]
-                np.testing.assert_allclose(ours - ours[:, :1], expected, rtol=1e-6, atol=1e-6)
+    for n_clusters, distance in product((3, 8), (0.5, 4.0)):
+        X, truth = blobs(n_clusters, distance=distance, seed=n_clusters)
+        X, truth = X[(truth > 0) | (X[:, 0] > 7.0)], truth[(truth > 0) | (X[:, 0] > 7.0)]
+        for kind in KINDS:
+            rule, labels = choose(X, truth, Sparsity(is_free=True), kind)
+            theirs = LinearDiscriminantAnalysis("lsqr", covariance_estimator=HalfShrunk())
+            theirs.fit(X, labels)
+            scores = theirs.decision_function(X) - np.log(theirs.priors_)
+            ours = score(X, rule)
+            expected = scores - scores[:, :1]
+            np.testing.assert_allclose(ours - ours[:, :1], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_many_weak_features_work_together():
@@ -117,12 +117,11 @@ def test_many_weak_features_work_together():
 
 
 def test_noise_features_are_left_out():
-    for kind in KINDS:
-        for n_clusters in (3, 5, 10):
-            X, truth = blobs(n_clusters, n_features=30, distance=8.0, n_rows=1000)
-            rule, labels = choose(X, truth, kind=kind)
-            assert features(rule) <= set(range(6))
-            assert accuracy(X, labels, rule) >= 0.97
+    for kind, n_clusters in product(KINDS, (3, 5, 10)):
+        X, truth = blobs(n_clusters, n_features=30, distance=8.0, n_rows=1000)
+        rule, labels = choose(X, truth, kind=kind)
+        assert features(rule) <= set(range(6))
+        assert accuracy(X, labels, rule) >= 0.97
 
 
 @pytest.mark.parametrize("most", [None, 30, 20])
@@ -193,8 +192,7 @@ def test_planted_levels_have_thresholds_of_their_own():
                 assert tree.rules[node].n_targets == 2
                 assert len(own) == 1
                 assert own <= set(planted.features[tree.depth[node]].tolist())
-            labels = place_rows(tree, planted.X)
-            assert np.mean(labels == clusters.labels) > 0.95
+            assert np.mean(place_rows(tree, planted.X) == clusters.labels) > 0.95
 
 
 def test_novelty_takes_other_columns_below():
@@ -214,8 +212,7 @@ def test_a_threshold_is_the_best_one():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X = np.round(rng.standard_normal((300, 1)), 1)  # with ties
-        truth = (rng.standard_normal(300) < 3.0 * X[:, 0]).astype(np.intp)
-        rule, labels = choose(X, truth)
+        rule, labels = choose(X, (rng.standard_normal(300) < 3.0 * X[:, 0]).astype(np.intp))
         values = np.unique(X)
         sides = [X[:, 0] > cut for cut in (values[1:] + values[:-1]) / 2]
         best = max(max(np.mean(side == labels), np.mean(side != labels)) for side in sides)
@@ -240,45 +237,40 @@ def test_the_values_of_a_category_stay_or_go_together():
     for seed in range(4):
         X, owner, codes = mixed(seed)
         by_value = codes[:, 1] // 2  # of the second category two values each
-        by_both = 3 * (X[:, 0] > 0.0) + by_value
-        for truth, columns in ((by_value, {4}), (by_both, {0, 4})):
-            for most in (None, len(columns)):
-                for kind in KINDS:
-                    rule, labels = choose(X, truth, Sparsity(1.0, most, owner), kind)
-                    assert columns <= set(owner[rule.features])
-                    assert len(set(owner[rule.features])) <= (most or 4)
-                    own = np.isin(owner, owner[rule.features])
-                    assert features(rule) == set(np.flatnonzero(own))
-                    assert accuracy(X, labels, rule) >= 0.8
+        for truth, columns in ((by_value, {4}), (3 * (X[:, 0] > 0.0) + by_value, {0, 4})):
+            for most, kind in product((None, len(columns)), KINDS):
+                rule, labels = choose(X, truth, Sparsity(1.0, most, owner), kind)
+                assert columns <= set(owner[rule.features])
+                assert len(set(owner[rule.features])) <= (most or 4)
+                own = np.isin(owner, owner[rule.features])
+                assert features(rule) == set(np.flatnonzero(own))
+                assert accuracy(X, labels, rule) >= 0.8
         X, owner, codes = mixed(seed)
         tree = find_rules(know(X, codes[:, 0] // 3), X, Sparsity(owner=owner), Run())
         assert used(tree) == {0: set(range(3, 9))}  # two children, one column
 
 
 def test_constant_columns_are_never_used():
-    for dtype in ("float32", "float64"):
-        for n_clusters in (2, 5):
-            X, truth = blobs(n_clusters, distance=2.0)
-            X = np.insert(X, [0, 5], [0.0, 1e4 / 3], axis=1).astype(dtype)
-            for kind in KINDS:
-                for sparsity in (Sparsity(), Sparsity(is_free=True)):
-                    rule, _ = choose(X, truth, sparsity, kind)
-                    assert not features(rule) & {0, 6}
-                    parts = rule.weights, rule.center, rule.offsets
-                    assert {part.dtype for part in parts} == {np.dtype(dtype)}
-                assert features(rule) == set(range(14)) - {0, 6}
+    for dtype, n_clusters in product(("float32", "float64"), (2, 5)):
+        X, truth = blobs(n_clusters, distance=2.0)
+        X = np.insert(X, [0, 5], [0.0, 1e4 / 3], axis=1).astype(dtype)
+        for kind in KINDS:
+            for sparsity in (Sparsity(), Sparsity(is_free=True)):
+                rule, _ = choose(X, truth, sparsity, kind)
+                assert not features(rule) & {0, 6}
+                parts = rule.weights, rule.center, rule.offsets
+                assert {part.dtype for part in parts} == {np.dtype(dtype)}
+            assert features(rule) == set(range(14)) - {0, 6}
 
 
 def test_max_features_is_kept_and_no_clear_cluster_is_lost():
     X, truth = blobs(12, n_features=40, n_telling=10, distance=12.0, n_rows=900, seed=1)
-    for branching in (2, 3, 12):
-        for most in (2, 3, 6, 40):
-            clusters = know(X, truth)
-            tree = find_rules(clusters, X, Sparsity(1.0, most), Run(), branching=branching)
-            assert tree.n_leaves == 12
-            assert max(len(own) for own in used(tree).values()) <= most
-            least = 0.95 if most > 2 else 0.75
-            assert adjusted_rand_score(truth, place_rows(tree, X)) >= least
+    for branching, most in product((2, 3, 12), (2, 3, 6, 40)):
+        tree = find_rules(know(X, truth), X, Sparsity(1.0, most), Run(), branching=branching)
+        assert tree.n_leaves == 12
+        assert max(len(own) for own in used(tree).values()) <= most
+        least = 0.95 if most > 2 else 0.75
+        assert adjusted_rand_score(truth, place_rows(tree, X)) >= least
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
@@ -332,19 +324,16 @@ def test_units_do_not_matter_beside_an_embedding():
 
 def test_rules_decide_where_rows_go(data):
     for name, X in data.items():
-        for kind in KINDS.values():
-            for branching in (2, 3):
-                clusters = find(X, branching=branching)
-                sparsity = Sparsity(2.0, 4)
-                tree = find_rules(clusters, kind(X), sparsity, Run(), branching=branching)
-                sizes = np.bincount(place_rows(tree, kind(X)), minlength=tree.n_leaves)
-                np.testing.assert_array_equal(tree.sizes[tree.leaves], sizes, name)
-                assert sizes.min() > 0
-                widths = [len(tree.children(node)) for node in range(tree.n_nodes)]
-                assert max(widths) <= branching
-                for node, own in used(tree).items():
-                    assert 1 <= len(own) <= 4
-                    assert tree.rules[node].n_targets == len(tree.frontier(node))
+        for kind, branching in product(KINDS.values(), (2, 3)):
+            clusters = find(X, branching=branching)
+            tree = find_rules(clusters, kind(X), Sparsity(2.0, 4), Run(), branching=branching)
+            sizes = np.bincount(place_rows(tree, kind(X)), minlength=tree.n_leaves)
+            np.testing.assert_array_equal(tree.sizes[tree.leaves], sizes, name)
+            assert sizes.min() > 0
+            assert max(len(tree.children(node)) for node in range(tree.n_nodes)) <= branching
+            for node, own in used(tree).items():
+                assert 1 <= len(own) <= 4
+                assert tree.rules[node].n_targets == len(tree.frontier(node))
 
 
 def test_the_shape_is_that_of_the_clusters(data):
@@ -359,15 +348,14 @@ def test_the_shape_is_that_of_the_clusters(data):
 
 def test_pairs_are_merged(data):
     """Of a wide tree only the last splits may have fewer children."""
-    for name in ("planted", "cloud"):
-        for branching in (3, 5):
-            clusters = find(data[name], 11, branching=branching)
-            tree = find_rules(clusters, data[name], Sparsity(), Run(), branching=branching)
-            widths = {n: len(tree.children(n)) for n in range(tree.n_nodes)}
-            inner = {node for node, width in widths.items() if width}
-            assert tree.n_leaves == 11
-            assert max(widths.values()) == branching
-            assert all(widths[int(tree.parents[node])] == branching for node in inner - {0})
+    for name, branching in product(("planted", "cloud"), (3, 5)):
+        clusters = find(data[name], 11, branching=branching)
+        tree = find_rules(clusters, data[name], Sparsity(), Run(), branching=branching)
+        widths = {n: len(tree.children(n)) for n in range(tree.n_nodes)}
+        inner = {node for node, width in widths.items() if width}
+        assert tree.n_leaves == 11
+        assert max(widths.values()) == branching
+        assert all(widths[int(tree.parents[node])] == branching for node in inner - {0})
 
 
 def test_columns_do_not_depend_on_how_rows_are_kept(data):
@@ -377,10 +365,9 @@ def test_columns_do_not_depend_on_how_rows_are_kept(data):
         with ThreadPoolExecutor(2) as pool:
             other = find_rules(clusters, X, Sparsity(), Run(pool=pool, width=2))
         assert to_json(Taxonomy(other)) == to_json(Taxonomy(expected))
-        for dtype in ("float32", "float64"):
-            for kind in KINDS.values():
-                tree = find_rules(clusters, kind(X.astype(dtype)), Sparsity(), Run())
-                assert used(tree) == used(expected), (name, dtype)
+        for dtype, kind in product(("float32", "float64"), KINDS.values()):
+            tree = find_rules(clusters, kind(X.astype(dtype)), Sparsity(), Run())
+            assert used(tree) == used(expected), (name, dtype)
 
 
 def test_small_leaves_are_removed():

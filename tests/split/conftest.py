@@ -1,15 +1,23 @@
 """Data, ancestors, and the paper's objective in plain NumPy."""
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from taxarbor.rows import as_rows
 from taxarbor.split import SplitTask
+from taxarbor.split.max_margin_splitter import KINDS
 from taxarbor.tree import LinearRule
 from tests.clusters.conftest import _one_thread
 from tests.optim.conftest import paper_loss
 
 __all__ = ["_one_thread"]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """Each penalty of the paper."""
+    return request.param
 
 
 def draw(n_children, *, n_rows=150, n_features=6, distance=3.0, dtype="float64", seed=0):

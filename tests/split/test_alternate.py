@@ -11,16 +11,10 @@ from taxarbor.optim import HingeLoss, assign_two, first_point, minimise, size_bo
 from taxarbor.rows import SplitProblem, as_rows
 from taxarbor.split import Regularizer
 from taxarbor.split._alternate import NodeProblem, find_start
-from taxarbor.split.max_margin_splitter import KINDS
 from tests.split.conftest import draw, hinge, rows_of
 
 BALANCE = (0.6, 1.4)
 STORAGE = ("dense", "sparse")
-
-
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return request.param
 
 
 def problem_of(rows, kind, K, *, tol=1e-10, alpha=0.05, solver="newton"):
@@ -32,8 +26,7 @@ def problem_of(rows, kind, K, *, tol=1e-10, alpha=0.05, solver="newton"):
 
 def origins(rows):
     """Return the rows about their own mean, and about another point, as in the paper."""
-    elsewhere = rows.center + 0.2 * rows.spread()
-    return rows, rows.take(np.arange(rows.n_rows), center=elsewhere)
+    return rows, rows.take(np.arange(rows.n_rows), center=rows.center + 0.2 * rows.spread())
 
 
 def start_of(rows, K, seed=0):
@@ -74,23 +67,20 @@ def solve_for_labels(rows, labels, penalty, tol):
 
 def test_given_labels_have_one_optimum(kind):
     """Compiled in d, and by quasi-Newton in two models: one convex problem."""
-    for storage in STORAGE:
-        for seed, distance in ((0, 0.5), (1, 2.0), (2, 6.0)):
-            X = draw(2, distance=distance, seed=seed)
-            for rows in origins(rows_of(X, storage)):
-                problem = problem_of(rows, kind, 2)
-                penalty, tol = problem.penalty, 1e-10 * float(rows.spread().max())
-                for labels in (np.arange(len(X)) % 3 == 0, X[:, 0] > X[:, 0].mean()):
-                    d, reached = solve_for_labels(rows, labels.astype(np.int8), penalty, tol)
-                    W = np.stack([d, -d]) / 2.0
-                    by_hand = hinge(X - rows.center, W, labels) + penalty.value(W)
-                    np.testing.assert_allclose(reached, by_hand, rtol=1e-9)
-                    loss = HingeLoss(rows, 2)
-                    point = first_point(loss, penalty, labels.astype(np.int32))
-                    limits = {"tol": tol, "max_iter": 5000}
-                    general = minimise(loss, penalty, point, **limits)[0]
-                    value = general.value + penalty.value(general.W)
-                    np.testing.assert_allclose(reached, value, rtol=1e-6)
+    for storage, (seed, distance) in product(STORAGE, ((0, 0.5), (1, 2.0), (2, 6.0))):
+        X = draw(2, distance=distance, seed=seed)
+        for rows in origins(rows_of(X, storage)):
+            penalty, tol = problem_of(rows, kind, 2).penalty, 1e-10 * float(rows.spread().max())
+            for labels in (np.arange(len(X)) % 3 == 0, X[:, 0] > X[:, 0].mean()):
+                d, reached = solve_for_labels(rows, labels.astype(np.int8), penalty, tol)
+                W = np.stack([d, -d]) / 2.0
+                by_hand = hinge(X - rows.center, W, labels) + penalty.value(W)
+                np.testing.assert_allclose(reached, by_hand, rtol=1e-9)
+                loss = HingeLoss(rows, 2)
+                point = first_point(loss, penalty, labels.astype(np.int32))
+                general = minimise(loss, penalty, point, tol=tol, max_iter=5000)[0]
+                value = general.value + penalty.value(general.W)
+                np.testing.assert_allclose(reached, value, rtol=1e-6)
 
 
 def test_all_rounds_agree(kind):

@@ -51,8 +51,7 @@ def blobs(K, n_rows=40, dtype="float64"):
 
 def everything(split):
     parts = [split.labels, split.rule.weights, split.rule.center, split.rule.offsets]
-    arrays = [part.tobytes() for part in parts]
-    return arrays, split.score, split.objective, split.info
+    return [part.tobytes() for part in parts], split.score, split.objective, split.info
 
 
 def test_what_a_split_holds(name, splitter):
@@ -80,14 +79,12 @@ def test_what_a_split_holds(name, splitter):
 
 
 def test_a_split_depends_on_its_task_alone(splitter):
-    for kind in KINDS:
-        for K, n_rows in ((2, 70), (NUMBERS[-1], 500)):
-            X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
-            first = everything(splitter.split(task_of(rows_of(X, kind), K)))
-            splitter.split(task_of(rows_of(other, kind), 2, seed=8))
-            for n_threads in (1, 2):
-                again = splitter.split(task_of(rows_of(X, kind, n_threads), K))
-                assert everything(again) == first
+    for kind, (K, n_rows) in product(KINDS, ((2, 70), (NUMBERS[-1], 500))):
+        X, other = draw(K, n_rows=n_rows, distance=1.0), draw(2, n_rows=90, seed=5)
+        first = everything(splitter.split(task_of(rows_of(X, kind), K)))
+        splitter.split(task_of(rows_of(other, kind), 2, seed=8))
+        for n_threads in (1, 2):
+            assert everything(splitter.split(task_of(rows_of(X, kind, n_threads), K))) == first
 
 
 def test_ties_do_not_hang_on_the_number_of_threads(splitter):
@@ -121,12 +118,10 @@ def route(X, split):
 
 @pytest.mark.parametrize("name", FOLLOWED, indirect=True)
 def test_the_rule_repeats_the_labels(splitter):
-    for kind, dtype in ALL_KINDS:
-        for K in (2, 3, 5):
-            for offset in (0.0, 1e4):
-                X = (draw(K, n_rows=900, distance=1.0) + offset).astype(dtype)
-                split = splitter.split(task_of(rows_of(X, kind), K, deep=offset == 0.0))
-                np.testing.assert_array_equal(route(X, split), split.labels)
+    for (kind, dtype), K, offset in product(ALL_KINDS, (2, 3, 5), (0.0, 1e4)):
+        X = (draw(K, n_rows=900, distance=1.0) + offset).astype(dtype)
+        split = splitter.split(task_of(rows_of(X, kind), K, deep=offset == 0.0))
+        np.testing.assert_array_equal(route(X, split), split.labels)
 
 
 # ---- refusals: reasons, never exceptions ----

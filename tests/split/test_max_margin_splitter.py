@@ -8,7 +8,6 @@ import pytest
 from taxarbor._errors import InputError
 from taxarbor.rows import as_rows
 from taxarbor.split import MaxMarginSplitter, Refusal, Regularizer, Split, SplitTask
-from taxarbor.split.max_margin_splitter import KINDS
 from taxarbor.tree import LinearRule
 from tests.split.conftest import PENALTY_TERMS, draw, hinge, rows_of, task_of
 
@@ -17,11 +16,6 @@ STRENGTHS = {"raw": (0.5, 0.3), "relative": (0.03, 0.02)}
 CENTERS = ("node", "data")
 ALL_KINDS = [(kind, dtype) for kind in ("dense", "sparse") for dtype in ("float32", "float64")]
 ANCESTOR = LinearRule(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]), np.zeros(3))
-
-
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return request.param
 
 
 def splitter_of(kind="group+exclusive", units="relative", **options):
@@ -68,8 +62,7 @@ def test_objective_and_score_are_the_papers(kind):
             W = split.rule.weights.astype(float)
             Z = X - split.rule.center.astype(float)
             origin = task.origin if center == "data" else task.rows.center
-            spread = float(np.abs(X - origin).mean(axis=0).max())
-            terms = kind, *strengths, W, ancestors, spread
+            terms = kind, *strengths, W, ancestors, float(np.abs(X - origin).mean(axis=0).max())
             expected = hinge(Z, W, split.labels) + PENALTY_TERMS[units](*terms)
             np.testing.assert_allclose(split.objective, expected, rtol=precision)
             trace = np.array(split.info.trace)
@@ -107,19 +100,18 @@ def mixed(seed=0):
 
 
 def test_a_column_is_used_as_a_whole():
-    for K in (2, 3):
-        for seed in range(3):
-            X, owner = mixed(seed)
-            counts = np.bincount(owner)
-            for kind in ("group", "group+exclusive"):
-                for alpha in (0.01, 0.2):
-                    regularizer = Regularizer(kind, alpha, 0.0, True, owner)
-                    splitter = MaxMarginSplitter(regularizer, BALANCE, tol=1e-6)
-                    split = splitter.split(task_of(as_rows(X), K))
-                    used = np.bincount(owner[split.rule.features], minlength=4)
-                    assert ((used == 0) | (used == counts)).all()
-                strong = MaxMarginSplitter(Regularizer(kind, 1.0, 0, True, owner), BALANCE)
-                assert isinstance(strong.split(task_of(as_rows(X), K)), Refusal)
+    for K, seed in product((2, 3), range(3)):
+        X, owner = mixed(seed)
+        counts = np.bincount(owner)
+        for kind in ("group", "group+exclusive"):
+            for alpha in (0.01, 0.2):
+                regularizer = Regularizer(kind, alpha, 0.0, True, owner)
+                splitter = MaxMarginSplitter(regularizer, BALANCE, tol=1e-6)
+                split = splitter.split(task_of(as_rows(X), K))
+                used = np.bincount(owner[split.rule.features], minlength=4)
+                assert ((used == 0) | (used == counts)).all()
+            strong = MaxMarginSplitter(Regularizer(kind, 1.0, 0, True, owner), BALANCE)
+            assert isinstance(strong.split(task_of(as_rows(X), K)), Refusal)
 
 
 def test_what_ancestors_use_of_a_column_counts_for_all_of_it():
@@ -127,12 +119,10 @@ def test_what_ancestors_use_of_a_column_counts_for_all_of_it():
     above = LinearRule(np.where(np.arange(14) == 4, [[-2.0], [2.0]], 0.0), np.zeros(14))
     for kind in ("exclusive", "group+exclusive"):
         regularizer = Regularizer(kind, 0.01, 0.1, True, owner)
-        usage = regularizer.usage((0,), (above,), 14)
-        np.testing.assert_array_equal(usage, owner == 2)
+        np.testing.assert_array_equal(regularizer.usage((0,), (above,), 14), owner == 2)
         task = SplitTask(as_rows(X), (0,), (above,), 2, 0)
         strong = Regularizer(kind, 0.01, 9.0, True, owner)
-        split = MaxMarginSplitter(strong, BALANCE).split(task)
-        assert 2 not in owner[split.rule.features]
+        assert 2 not in owner[MaxMarginSplitter(strong, BALANCE).split(task).rule.features]
 
 
 def test_columns_of_one_feature_change_nothing(kind):
@@ -167,23 +157,20 @@ def test_too_strong_a_penalty():
 
 def test_a_constant_feature_is_never_used(kind):
     """Nor one that varies elsewhere in the tree, but not at this node."""
-    for storage, dtype in ALL_KINDS:
-        for K in (2, 3):
-            X = draw(K, dtype=dtype, n_rows=3000)
-            X[:, 1] = 7.1
-            X[::2, 2] = 7.1
-            X[::2, 3] = 0.0
-            rows = rows_of(X, storage)
-            whole = splitter_of(kind).split(task_of(rows, K))
-            assert 1 not in whole.rule.features
-            part = splitter_of(kind).split(task_of(rows.take(np.arange(0, 3000, 2)), K))
-            assert not {1, 2, 3} & set(part.rule.features.tolist())
+    for (storage, dtype), K in product(ALL_KINDS, (2, 3)):
+        X = draw(K, dtype=dtype, n_rows=3000)
+        X[:, 1] = 7.1
+        X[::2, 2] = 7.1
+        X[::2, 3] = 0.0
+        rows = rows_of(X, storage)
+        assert 1 not in splitter_of(kind).split(task_of(rows, K)).rule.features
+        part = splitter_of(kind).split(task_of(rows.take(np.arange(0, 3000, 2)), K))
+        assert not {1, 2, 3} & set(part.rule.features.tolist())
 
 
 def test_the_objective_is_that_of_the_labels():
     """Also where equal rows were sent after each other."""
-    places = np.random.default_rng(3).normal(size=(6, 3))
-    X = np.repeat(places, [60, 9, 8, 7, 6, 5], axis=0)
+    X = np.repeat(np.random.default_rng(3).normal(size=(6, 3)), [60, 9, 8, 7, 6, 5], axis=0)
     splitter = splitter_of("group", balance=(0.9, 1.1))
     for K in (2, 3):
         split = splitter.split(task_of(rows_of(X), K))

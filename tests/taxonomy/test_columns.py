@@ -16,8 +16,7 @@ PAIRS = (["origin", "mpg", "fuel"], ["make", "fuel"], ["origin", "make"], ["mpg"
 
 
 def fitted(model, table):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return model.set_params(random_state=0).fit(table).taxonomy_
 
 
@@ -154,5 +153,4 @@ def test_names_and_units_are_those_of_the_table(grown):
         taxonomy.rename_features([*names[1:], "another"])
     X = np.random.default_rng(0).normal(size=(40, 2))
     X[0, 0] = np.nan
-    plain = fitted(Taxarbor(2), X)
-    assert plain.rename_features(["a", "b"]).feature_names == ("a", "b")
+    assert fitted(Taxarbor(2), X).rename_features(["a", "b"]).feature_names == ("a", "b")

@@ -7,6 +7,8 @@ import os
 import stat
 import tracemalloc
 import zipfile
+from itertools import product
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -59,25 +61,17 @@ def test_modes_and_links_are_kept(known, path, tmp_path):
     assert_same(known, Taxonomy.load(path))
 
 
-def no_space(*args, **kwargs):
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def interrupt(*args, **kwargs):
-    raise KeyboardInterrupt
-
-
 def test_a_failed_write_leaves_the_old_file_alone(known, path, monkeypatch):
     path.write_bytes(b"old")
+    errors = OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()
     places = ("os.replace", "os.fsync", "numpy.lib.format.write_array")
-    for fail in (no_space, interrupt):
-        for where in places:
-            with monkeypatch.context() as patch:
-                patch.setattr(where, fail)
-                with pytest.raises((OSError, KeyboardInterrupt)):
-                    known.save(path)
-            assert path.read_bytes() == b"old"
-            assert list(path.parent.iterdir()) == [path]
+    for error, where in product(errors, places):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, Mock(side_effect=error))
+            with pytest.raises((OSError, KeyboardInterrupt)):
+                known.save(path)
+        assert path.read_bytes() == b"old"
+        assert list(path.parent.iterdir()) == [path]
 
 
 def test_places_that_cannot_be_written_or_read(known, tmp_path, monkeypatch):
@@ -258,8 +252,7 @@ def refuse_in_little_memory(path, words=None):
 
 def test_a_size_that_the_file_does_not_have_is_not_allocated(known, path):
     known.save(path)
-    array = npy_bytes(known.tree.order).replace(b"(10,)", b"(4000000000,)")
-    rewrite(path, "order.npy", array)
+    rewrite(path, "order.npy", npy_bytes(known.tree.order).replace(b"(10,)", b"(4000000000,)"))
     refuse_in_little_memory(path)
 
 
@@ -294,10 +287,8 @@ def test_a_large_tree_without_notes_is_small(path):
 
 
 def test_a_lack_of_memory_is_no_damage(known, path, monkeypatch):
-    def fail(*args, **options):
-        raise MemoryError
-
     known.save(path)
+    fail = Mock(side_effect=MemoryError)
     monkeypatch.setattr("numpy.lib.format.read_array_header_1_0", fail)
     with pytest.raises(MemoryError):
         Taxonomy.load(path)

@@ -35,8 +35,7 @@ def grow(seed, n_leaves=None, n_rows=400, dtype="float64"):
     for node in ruled:
         n_targets = len(frontier(builder, node, ruled))
         W = rng.normal(size=(n_targets, N_FEATURES)) * (rng.random(N_FEATURES) < 0.8)
-        offsets = rng.normal(size=n_targets) / 4
-        parts = (W, np.zeros(N_FEATURES), offsets)
+        parts = (W, np.zeros(N_FEATURES), rng.normal(size=n_targets) / 4)
         builder.set_rule(node, LinearRule(*(part.astype(dtype) for part in parts)))
     taxonomy = Taxonomy(builder.freeze())
     taxonomy = regroup(drop_rows(taxonomy), taxonomy.predict(X))
@@ -44,8 +43,7 @@ def grow(seed, n_leaves=None, n_rows=400, dtype="float64"):
 
 
 def with_rules(taxonomy, rules):
-    tree = dataclasses.replace(taxonomy.tree, rules=rules)
-    return dataclasses.replace(taxonomy, tree=tree)
+    return dataclasses.replace(taxonomy, tree=dataclasses.replace(taxonomy.tree, rules=rules))
 
 
 def test_who_decides_and_among_what(four_clusters, three_nodes):
@@ -115,8 +113,7 @@ def test_reasons_are_the_mean_weights_below_a_node():
         for node in range(1, tree.n_nodes):
             parent = tree.parent(node)
             decider = tree.decided_by(parent)
-            n_scores = tree.rules[decider].n_scores
-            if decider == parent and n_scores == len(tree.children(parent)):
+            if decider == parent and tree.rules[decider].n_scores == len(tree.children(parent)):
                 continue  # as before: tested with other reasons
             own, above = (mean_weights(taxonomy, one, decider) for one in (node, parent))
             contrast, rest = own - above, np.setdiff1d(tree.rows(parent), tree.rows(node))

@@ -120,8 +120,7 @@ def test_a_temperature_that_fits(with_means):
         others = np.where(rng.random(300) < wrong, rng.integers(0, 4, 300), labels)
         stayed = find_staying(with_means.predict(X), others).mean()
         found = calibrate(with_means, FeatureRows(X), [others] * 2)
-        mean = found.predict_proba(X).max(axis=1).mean()
-        assert mean == pytest.approx(stayed, abs=0.02)
+        assert found.predict_proba(X).max(axis=1).mean() == pytest.approx(stayed, abs=0.02)
         heats.append(found.temperature)
     assert heats == sorted(heats, reverse=True)
     assert calibrate(with_means, FeatureRows(X), []) is with_means

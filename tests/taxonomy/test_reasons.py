@@ -117,8 +117,7 @@ def test_by_hand():
 
 
 def test_what_all_children_share_is_no_reason():
-    third = 1 / 3
-    W = [[0.1, 7.0, 3.0], [0.1, 0.0, third], [0.1, -7.0, 0.0]]
+    W = [[0.1, 7.0, 3.0], [0.1, 0.0, 1 / 3], [0.1, -7.0, 0.0]]
     taxonomy = made(W, [[5.0, 1.0, 1.0], [9.0, 0.0, 0.0], [-3.0, -1.0, 0.0]], (1, 2, 3))
     assert [r.feature for r in taxonomy.reasons(1, None)] == [1, 2]
     assert [r.feature for r in taxonomy.reasons(2, None)] == [2]

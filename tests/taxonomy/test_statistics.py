@@ -89,6 +89,5 @@ def test_clusters_of_a_cut_have_the_sums_of_their_leaves(X):
         for name in ("counts", "sums", "n_missing"):
             of_leaves = getattr(statistics, name)[tree.leaves]
             for cluster, node in enumerate(pruned.tree.leaves):
-                within = np.unique(tree.labels[cut == cluster])
-                merged = of_leaves[within].sum(axis=0)
+                merged = of_leaves[np.unique(tree.labels[cut == cluster])].sum(axis=0)
                 np.testing.assert_allclose(getattr(pruned.statistics, name)[node], merged)

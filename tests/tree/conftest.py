@@ -72,8 +72,7 @@ def frontier(builder, node, ruled):
 
 @st.composite
 def random_trees(draw, has_rules=st.booleans(), dtype=np.dtype(np.float64), n_features=2):  # noqa: B008
-    n_rows = draw(st.integers(1, 25))
-    builder, leaves, has_rules = TreeBuilder(n_rows), [0], draw(has_rules)
+    builder, leaves, has_rules = TreeBuilder(draw(st.integers(1, 25))), [0], draw(has_rules)
     for _ in range(draw(st.integers(0, 5))):
         node = draw(st.sampled_from(leaves))
         size = len(builder.rows(node))
