@@ -88,8 +88,7 @@ def try_outputs(names, folder):
         model = Taxarbor(4, random_state=0).fit(frame).taxonomy_
         options = {"row_names": row_names, "classes": classes, "title": title}
         report(model, frame, folder / "page.html", **options)
-        page = (folder / "page.html").read_text(encoding="utf-8")
-        pages.append(Elements(page).elements)
+        pages.append(Elements((folder / "page.html").read_text(encoding="utf-8")).elements)
         views.append({tag for tag, *_ in Elements(model._repr_html_()).elements})
     yield "page", pages[0] == pages[1]
     yield "notebook", views[1] <= views[0]

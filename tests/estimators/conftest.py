@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from taxarbor import load_animals, make_planted_tree
+from taxarbor import HMMC, Taxarbor, load_animals, make_planted_tree
 from taxarbor.exchange import to_json
 
 
@@ -46,6 +46,12 @@ def planted():
 def planted_rows(data):
     """The rows of that tree."""
     return data["planted"]
+
+
+@pytest.fixture(params=[Taxarbor, HMMC])
+def kind(request):
+    """Each of the estimators that grow a tree."""
+    return request.param
 
 
 def as_kind(X, kind):

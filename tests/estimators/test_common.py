@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -86,19 +87,17 @@ def test_one_cluster_is_one_leaf(X, model):
 
 
 def test_leaves_come_in_steps(X, grown):
-    for branching in (2, 3, 5):
-        for n_clusters in (2, 4, 5, 9):
-            is_linked = grown.kind is Taxarbor  # pairs are merged as far as they go
-            step = 1 if is_linked else branching - 1
-            reachable = 1 + (n_clusters - 1) // step * step
-            with warnings.catch_warnings(record=True) as record:
-                warnings.simplefilter("always")
-                tree = grown(X, n_clusters, branching=branching).taxonomy_.tree
-            assert tree.n_leaves == reachable
-            widths = {len(tree.children(node)) for node in range(tree.n_nodes)} - {0}
-            assert widths <= ({*range(2, branching + 1)} if is_linked else {branching})
-            expected = [] if reachable == n_clusters else [GrowthWarning]
-            assert [warning.category for warning in record] == expected
+    for branching, n_clusters in product((2, 3, 5), (2, 4, 5, 9)):
+        is_linked = grown.kind is Taxarbor  # pairs are merged as far as they go
+        step = 1 if is_linked else branching - 1
+        reachable = 1 + (n_clusters - 1) // step * step
+        with warnings.catch_warnings(record=True, action="always") as record:
+            tree = grown(X, n_clusters, branching=branching).taxonomy_.tree
+        assert tree.n_leaves == reachable
+        widths = {len(tree.children(node)) for node in range(tree.n_nodes)} - {0}
+        assert widths <= ({*range(2, branching + 1)} if is_linked else {branching})
+        expected = [] if reachable == n_clusters else [GrowthWarning]
+        assert [warning.category for warning in record] == expected
 
 
 def test_equal_rows_cannot_be_split(grown):
@@ -139,23 +138,22 @@ def test_fitted_attributes(X, model):
 
 
 def test_no_round_raises_the_objective_of_any_node(data, name, model):
-    for given in NAMES:
-        for kind in ("float64 csr", "float32 dense"):
-            taxonomy = refit(model, as_kind(data[given], kind)).taxonomy_
-            tree, dtype = taxonomy.tree, kind.split()[0]
-            # Leaves that are linked have splits that no round made.
-            is_linked = isinstance(model, Taxarbor) and model.max_depth is None
-            splits = zip(tree.rules, tree.info, strict=True)
-            assert {info is None for rule, info in splits if rule} == {is_linked}
-            for node, info in enumerate(tree.info):
-                if info is not None:
-                    assert np.all(np.diff(info.trace) <= 0.0)
-                    assert info.n_iter == len(info.trace) - 1
-                    assert info.n_passes > 0
-                    assert tree.objective[node] == info.trace[-1] >= 0.0
-            for rule in filter(None, tree.rules):
-                assert rule.weights.dtype == rule.center.dtype == dtype
-            assert taxonomy.dtype == dtype
+    for given, kind in product(NAMES, ("float64 csr", "float32 dense")):
+        taxonomy = refit(model, as_kind(data[given], kind)).taxonomy_
+        tree, dtype = taxonomy.tree, kind.split()[0]
+        # Leaves that are linked have splits that no round made.
+        is_linked = isinstance(model, Taxarbor) and model.max_depth is None
+        splits = zip(tree.rules, tree.info, strict=True)
+        assert {info is None for rule, info in splits if rule} == {is_linked}
+        for node, info in enumerate(tree.info):
+            if info is not None:
+                assert np.all(np.diff(info.trace) <= 0.0)
+                assert info.n_iter == len(info.trace) - 1
+                assert info.n_passes > 0
+                assert tree.objective[node] == info.trace[-1] >= 0.0
+        for rule in filter(None, tree.rules):
+            assert rule.weights.dtype == rule.center.dtype == dtype
+        assert taxonomy.dtype == dtype
 
 
 def test_constant_columns_get_no_weight(data, model):
@@ -180,15 +178,14 @@ def test_predict_repeats_the_labels_where_sizes_are_free(data, name, model):
 
 
 def test_probabilities_are_highest_where_rows_go(data, model):
-    for given in NAMES:
-        for kind in KINDS:
-            Z = as_kind(data[given], kind)
-            fitted = clone(model).fit(Z)
-            P = fitted.predict_proba(Z)
-            assert P.shape == (Z.shape[0], fitted.taxonomy_.tree.n_leaves)
-            np.testing.assert_allclose(P.sum(axis=1), 1)
-            np.testing.assert_array_equal(P.argmax(axis=1), fitted.predict(Z))
-            np.testing.assert_array_equal(P, fitted.set_params(n_jobs=2).predict_proba(Z))
+    for given, kind in product(NAMES, KINDS):
+        Z = as_kind(data[given], kind)
+        fitted = clone(model).fit(Z)
+        P = fitted.predict_proba(Z)
+        assert P.shape == (Z.shape[0], fitted.taxonomy_.tree.n_leaves)
+        np.testing.assert_allclose(P.sum(axis=1), 1)
+        np.testing.assert_array_equal(P.argmax(axis=1), fitted.predict(Z))
+        np.testing.assert_array_equal(P, fitted.set_params(n_jobs=2).predict_proba(Z))
 
 
 def test_a_refit_overwrites_and_a_failed_one_does_not(X, model):
@@ -242,30 +239,27 @@ def test_same_seed_same_tree(data, model):
 
 
 def test_dense_and_csr(data, name, model):
-    for given in NAMES:
-        for dtype, close in (("float64", 1e-9), ("float32", 1e-3)):
-            if (name, given) in DECIDED_BY_ROUNDING and (dtype, name) != ("float64", "hmmc"):
-                continue
-            X = data[given].astype(dtype)
-            dense, csr = refit(model, X), refit(model, sparse.csr_array(X))
-            np.testing.assert_array_equal(dense.labels_, csr.labels_)
-            np.testing.assert_array_equal(dense.predict(X), dense.predict(sparse.csr_array(X)))
-            two_jobs = refit(model, sparse.csr_array(X), n_jobs=2)
-            assert to_json(two_jobs.taxonomy_) == to_json(csr.taxonomy_)
-            if name == "hmmc, quasi-newton":
-                continue  # its inexact steps carry the last bit into the weights
-            one, other = dense.taxonomy_, csr.taxonomy_
-            assert structure(one) == structure(other)
-            for ours, theirs in zip(one.tree.rules, other.tree.rules, strict=True):
-                if ours is not None:
-                    largest = close * np.abs(ours.weights).max()
-                    np.testing.assert_allclose(ours.weights, theirs.weights, atol=largest)
-            scale = 1e-6 * np.abs(X).max()
-            for ours, theirs in (
-                (one.means, other.means),
-                (one.columns.fills, other.columns.fills),
-            ):
-                np.testing.assert_allclose(ours, theirs, atol=scale, rtol=0)
+    for given, (dtype, close) in product(NAMES, (("float64", 1e-9), ("float32", 1e-3))):
+        if (name, given) in DECIDED_BY_ROUNDING and (dtype, name) != ("float64", "hmmc"):
+            continue
+        X = data[given].astype(dtype)
+        dense, csr = refit(model, X), refit(model, sparse.csr_array(X))
+        np.testing.assert_array_equal(dense.labels_, csr.labels_)
+        np.testing.assert_array_equal(dense.predict(X), dense.predict(sparse.csr_array(X)))
+        two_jobs = refit(model, sparse.csr_array(X), n_jobs=2)
+        assert to_json(two_jobs.taxonomy_) == to_json(csr.taxonomy_)
+        if name == "hmmc, quasi-newton":
+            continue  # its inexact steps carry the last bit into the weights
+        one, other = dense.taxonomy_, csr.taxonomy_
+        assert structure(one) == structure(other)
+        for ours, theirs in zip(one.tree.rules, other.tree.rules, strict=True):
+            if ours is not None:
+                largest = close * np.abs(ours.weights).max()
+                np.testing.assert_allclose(ours.weights, theirs.weights, atol=largest)
+        scale = 1e-6 * np.abs(X).max()
+        fills = one.columns.fills, other.columns.fills
+        for ours, theirs in ((one.means, other.means), fills):
+            np.testing.assert_allclose(ours, theirs, atol=scale, rtol=0)
 
 
 def test_order_of_the_columns_and_shift(data, name, model):

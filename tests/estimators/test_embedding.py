@@ -130,8 +130,7 @@ def test_a_sample_of_files(X, E, tmp_path, monkeypatch):
     assert adjusted_rand_score(GROUPS, expected.labels_) == 1.0
     for place, (rows, embedding) in places(tmp_path, X, E).items():
         if place != "parquet and npy":
-            found = fit(rows, embedding)
-            np.testing.assert_array_equal(found.labels_, expected.labels_, place)
+            np.testing.assert_array_equal(fit(rows, embedding).labels_, expected.labels_, place)
 
 
 def test_types_of_numbers(X, E, model):
@@ -145,8 +144,7 @@ def test_types_of_numbers(X, E, model):
 
 def test_bfloat16(X, E, model):
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    found = fit(X, E.astype(ml_dtypes.bfloat16))
-    np.testing.assert_array_equal(found.labels_, model.labels_)
+    np.testing.assert_array_equal(fit(X, E.astype(ml_dtypes.bfloat16)).labels_, model.labels_)
 
 
 def damaged(E, value):
@@ -203,8 +201,7 @@ def test_a_column_of_vectors_beside_others(X, E, table):
             found = Taxarbor(4, random_state=0).fit(rows)
         np.testing.assert_array_equal(found.labels_, fit(X).labels_)
         np.testing.assert_array_equal(found.predict(rows), found.labels_)
-    encoder = TableEncoder().fit(table)
-    assert dict(encoder.columns_.dropped).keys() == {"emb"}
+    assert dict(TableEncoder().fit(table).columns_.dropped).keys() == {"emb"}
 
 
 def test_nothing_but_vectors(E):
@@ -219,16 +216,14 @@ def test_weights(X, E):
     weights = np.arange(N) % 3
     rows = np.repeat(np.arange(N), weights)
     found = Taxarbor(4, random_state=0).fit(X, sample_weight=weights, embedding=E)
-    repeated = fit(X.iloc[rows], E[rows])
-    np.testing.assert_array_equal(found.predict(X)[rows], repeated.labels_)
+    np.testing.assert_array_equal(found.predict(X)[rows], fit(X.iloc[rows], E[rows]).labels_)
     assert adjusted_rand_score(GROUPS, found.labels_) == 1.0
 
 
 def test_outliers_and_noise(X, E):
     vectors = E.copy()
     vectors[5] *= 1e4
-    found = fit(X, vectors)
-    assert adjusted_rand_score(GROUPS, found.labels_) == 1.0
+    assert adjusted_rand_score(GROUPS, fit(X, vectors).labels_) == 1.0
     assert fit(X, E, noise=0.05).labels_.min() == -1
 
 

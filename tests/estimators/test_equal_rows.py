@@ -45,8 +45,7 @@ def test_equal_rows_are_in_one_cluster(name, seeds):
             for K in (2, 3, 5):
                 n_clusters = int(rng.integers(2, 8))
                 model.set_params(n_clusters=n_clusters, branching=K, random_state=seed)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", GrowthWarning)
+                with warnings.catch_warnings(action="ignore", category=GrowthWarning):
                     labels = model.fit(X, sample_weight=weights).labels_
                 some = np.ones(100, dtype=bool)
                 if weights is not None and not isinstance(model, Taxarbor):

@@ -12,7 +12,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from taxarbor import HMMC, TableWarning, Taxarbor, load_animals
+from taxarbor import TableWarning, load_animals
 from taxarbor._errors import InputError
 from taxarbor.exchange import to_json
 from tests.conftest import assert_same_rules
@@ -49,11 +49,6 @@ KINDS = {
 @pytest.fixture(params=KINDS)
 def convert(request):
     return KINDS[request.param]
-
-
-@pytest.fixture(params=[Taxarbor, HMMC])
-def kind(request):
-    return request.param
 
 
 @pytest.fixture

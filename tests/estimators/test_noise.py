@@ -67,26 +67,20 @@ def test_scores_are_in_units_of_the_average_distance():
         assert scores.shape == (190,)
         assert 0.9 < scores.mean() < 1.1
         taxonomy = model.taxonomy_
-        centers = taxonomy.means[taxonomy.tree.leaves]
-        away = np.sqrt(((X[:, None] - centers) ** 2).sum(axis=2))
+        away = np.sqrt(((X[:, None] - taxonomy.means[taxonomy.tree.leaves]) ** 2).sum(axis=2))
         distance = away[np.arange(190), model.labels_]
         unit = [distance[model.labels_ == label].mean() for label in range(4)]
         np.testing.assert_allclose(scores, distance / np.array(unit)[model.labels_], rtol=0.1)
-        moved = model.fit(1e3 + 7.0 * X)
-        np.testing.assert_allclose(moved.outlier_score_, scores, rtol=1e-6)
+        np.testing.assert_allclose(model.fit(1e3 + 7.0 * X).outlier_score_, scores, rtol=1e-6)
 
 
 def test_noise_survives_files_cuts_and_pruning(tmp_path):
-    X = planted(1)
-    scaled = (X - 5.0) / 0.25
+    scaled = (planted(1) - 5.0) / 0.25
     taxonomy = Taxarbor(4, noise=0.1, random_state=0).fit(scaled).taxonomy_
     taxonomy.save(tmp_path / "tree")
     tree = taxonomy.tree
-    for again, data in (
-        (Taxonomy.load(tmp_path / "tree"), scaled),
-        (pickle.loads(pickle.dumps(taxonomy)), scaled),
-        (taxonomy, csr_array(scaled)),
-    ):
+    loaded, pickled = Taxonomy.load(tmp_path / "tree"), pickle.loads(pickle.dumps(taxonomy))
+    for again, data in ((loaded, scaled), (pickled, scaled), (taxonomy, csr_array(scaled))):
         np.testing.assert_array_equal(again.tree.noise, tree.noise)
         np.testing.assert_array_equal(again.tree.labels, tree.labels)
         np.testing.assert_array_equal(again.predict(data), tree.labels)
@@ -126,13 +120,11 @@ def test_outliers_count_in_the_share_of_noise():
 def test_refits_are_without_noise():
     X = planted(0)
     model = Taxarbor(4, noise=0.05, random_state=0).fit(X)
-    stability = assess(model, X, n_refits=3).stability
-    assert (stability.n_recovered[:5] == 3).all()
+    assert (assess(model, X, n_refits=3).stability.n_recovered[:5] == 3).all()
 
 
 def test_equal_rows_are_no_noise():
-    X = np.repeat(np.eye(4), 25, axis=0)
-    model = Taxarbor(4, noise=0.3, random_state=0).fit(X)
+    model = Taxarbor(4, noise=0.3, random_state=0).fit(np.repeat(np.eye(4), 25, axis=0))
     assert model.labels_.min() == 0
     assert (model.outlier_score_ < 1e-6).all()
 
@@ -164,8 +156,7 @@ def test_noise_of_tables_wide_and_narrow():
 
 @pytest.mark.filterwarnings("ignore::taxarbor.TableWarning")
 def test_rows_without_a_value_are_not_far():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 3))
+    X = np.random.default_rng(0).normal(size=(100, 3))
     X[:50] += 7.0
     X[[3, 70]] = np.nan
     model = Taxarbor(3, noise=0.05, random_state=0).fit(X)

@@ -79,8 +79,7 @@ SETTINGS = [
 
 
 def fit(X, sample_weight=None, **parameters):
-    model = Taxarbor(**{"random_state": 0, **parameters})
-    return model.fit(X, sample_weight=sample_weight)
+    return Taxarbor(**{"random_state": 0, **parameters}).fit(X, sample_weight=sample_weight)
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -126,8 +125,7 @@ def test_one_tree_from_memory_files_and_dask(name, settings, tmp_path):
     X = TABLES[name]
     np.save(tmp_path / "rows.npy", X)
     path = tmp_path / "rows.npy"
-    weights = np.random.default_rng(4).uniform(0.1, 3.0, N_ROWS)
-    for sample_weight in (None, weights):
+    for sample_weight in (None, np.random.default_rng(4).uniform(0.1, 3.0, N_ROWS)):
         expected = fit(X, sample_weight, **settings)
         assert_same(fit(X, sample_weight, n_jobs=2, **settings), expected)
         for rows in (path, np.load(path, mmap_mode="r")):
@@ -156,8 +154,7 @@ def test_one_tree_from_frames_and_parquet(settings, tmp_path):
 
 def test_least_sizes_hold_on_the_sample_and_in_proportion_beyond():
     for least in (60, 300, 600):
-        model = fit(TABLES["float64"], n_clusters=20, min_leaf_size=least)
-        sizes = np.bincount(model.labels_)
+        sizes = np.bincount(fit(TABLES["float64"], n_clusters=20, min_leaf_size=least).labels_)
         assert sizes.min() > 0.5 * least
         few = fit(clouds(500), n_clusters=20, min_leaf_size=least // 6)
         assert np.bincount(few.labels_).min() >= least // 6
@@ -182,8 +179,7 @@ def test_missing_values_beyond_the_sample_are_imputed(tmp_path):
 
 def rows_beyond_the_sample(X):
     """Return rows that a fit does not look at: infinity there changes no rule."""
-    seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    drawn, _ = draw_rows(len(X), 500, seed)
+    drawn, _ = draw_rows(len(X), 500, int(np.random.RandomState(0).randint(2**31 - 1)))
     return np.setdiff1d(np.arange(len(X)), drawn)[5:40]
 
 

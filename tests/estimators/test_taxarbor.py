@@ -1,6 +1,7 @@
 """Taxarbor: rules that decide, numbers of features, sizes of leaves."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -42,8 +43,7 @@ def check_rules(taxonomy, max_features=None):
         if tree.rules[node] is None:
             ends.append(node)
         else:
-            n_used = taxonomy.n_features_used[node]
-            assert 1 <= n_used <= (max_features or taxonomy.n_features)
+            assert 1 <= taxonomy.n_features_used[node] <= (max_features or taxonomy.n_features)
             assert tree.rules[node].n_targets == len(tree.frontier(node))
             waiting += tree.frontier(node)
     assert sorted(ends) == sorted(tree.leaves.tolist())
@@ -54,27 +54,23 @@ def check_rules(taxonomy, max_features=None):
 
 
 def test_the_tree_is_whole(data):
-    for name in NAMES:
-        for kind in KINDS:
-            for branching in (2, 3, 5):
-                X = as_kind(data[name], kind)
-                model = fit(X, branching=branching, n_init=2)
-                tree = check_decided(model, X)
-                assert tree.n_leaves == 7
-                assert {rule.dtype.name for rule in tree.rules if rule} == {kind.split()[0]}
-                check_rules(model.taxonomy_)
+    for name, kind, branching in product(NAMES, KINDS, (2, 3, 5)):
+        X = as_kind(data[name], kind)
+        model = fit(X, branching=branching, n_init=2)
+        tree = check_decided(model, X)
+        assert tree.n_leaves == 7
+        assert {rule.dtype.name for rule in tree.rules if rule} == {kind.split()[0]}
+        check_rules(model.taxonomy_)
 
 
 @pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
 def test_rules_have_at_most_max_features(data):
-    for name in NAMES:
-        for branching in (2, 3):
-            for most in (1, 2, 5, 20):
-                taxonomy = fit(data[name], branching=branching, max_features=most).taxonomy_
-                # One boolean does not make three children.
-                is_hard = (name, branching) == ("animals", 3) and most < 5
-                assert taxonomy.tree.n_leaves == 7 or is_hard
-                check_rules(taxonomy, most)
+    for name, branching, most in product(NAMES, (2, 3), (1, 2, 5, 20)):
+        taxonomy = fit(data[name], branching=branching, max_features=most).taxonomy_
+        # One boolean does not make three children.
+        is_hard = (name, branching) == ("animals", 3) and most < 5
+        assert taxonomy.tree.n_leaves == 7 or is_hard
+        check_rules(taxonomy, most)
 
 
 def test_scatter_that_is_rounding_is_not_split():
@@ -91,15 +87,14 @@ def test_scatter_that_is_rounding_is_not_split():
 def test_least_sizes_hold(cancer, planted):
     """Where they must, in fewer leaves; where they need not, nothing changes."""
     smaller = 0
-    for n_clusters in (8, 20, 40):
-        for seed in range(3):
-            free = fit(cancer, n_clusters, random_state=seed)
-            for least in (3, 7, 12):
-                model = fit(cancer, n_clusters, min_leaf_size=least, random_state=seed)
-                tree = model.taxonomy_.tree
-                assert n_clusters / 2 <= tree.n_leaves <= n_clusters
-                assert tree.sizes[tree.leaves].min() >= least
-                smaller += int(np.bincount(free.labels_).min() < least)
+    for n_clusters, seed in product((8, 20, 40), range(3)):
+        free = fit(cancer, n_clusters, random_state=seed)
+        for least in (3, 7, 12):
+            model = fit(cancer, n_clusters, min_leaf_size=least, random_state=seed)
+            tree = model.taxonomy_.tree
+            assert n_clusters / 2 <= tree.n_leaves <= n_clusters
+            assert tree.sizes[tree.leaves].min() >= least
+            smaller += int(np.bincount(free.labels_).min() < least)
     assert smaller > 5
     one, other = (fit(planted.X, 8, min_leaf_size=n).labels_ for n in (1, 20))
     np.testing.assert_array_equal(one, other)
@@ -111,11 +106,10 @@ def test_least_sizes_hold_among_equal_rows():
     rng = np.random.default_rng(0)
     for counts in ((50, 3, 3, 44), (90, 1, 9), (30, 30, 2, 2, 36)):
         X = np.repeat(rng.standard_normal((len(counts), 3)), counts, axis=0)
-        for least in (5, 10):
-            for Z in (X, sparse.csr_array(X)):
-                sizes = np.bincount(fit(Z, 4, min_leaf_size=least).labels_)
-                assert len(sizes) > 1
-                assert sizes.min() >= least
+        for least, Z in product((5, 10), (X, sparse.csr_array(X))):
+            sizes = np.bincount(fit(Z, 4, min_leaf_size=least).labels_)
+            assert len(sizes) > 1
+            assert sizes.min() >= least
 
 
 def test_a_min_leaf_size_that_prevents_splits(planted):
@@ -126,8 +120,7 @@ def test_a_min_leaf_size_that_prevents_splits(planted):
             assert not fit(X, 2, min_leaf_size=least).labels_.any()
     with pytest.warns(GrowthWarning, match="4 leaves where 8 .* too small"):
         assert np.bincount(fit(X, 8, min_leaf_size=90).labels_).min() >= 90
-    labels = fit(X, None, min_leaf_size=50, max_leaf_size=60).labels_
-    assert np.bincount(labels).min() >= 50
+    assert np.bincount(fit(X, None, min_leaf_size=50, max_leaf_size=60).labels_).min() >= 50
 
 
 def test_sizes_that_contradict_each_other(X):
@@ -161,8 +154,7 @@ def test_clusters_that_rounding_hides(settings):
 def test_a_child_of_few_rows_costs_few_leaves(seed):
     """Where a rule cannot give a child rows for all its leaves, it gets those that it can."""
     X = (np.random.default_rng(seed).random((150, 300)) < 0.3).astype(np.float64)
-    model = fit(X, 14, balance=None, max_features=1)
-    assert 10 <= check_decided(model, X).n_leaves <= 14
+    assert 10 <= check_decided(fit(X, 14, balance=None, max_features=1), X).n_leaves <= 14
 
 
 def test_columns_of_unlike_scales():
@@ -179,8 +171,7 @@ def test_fewer_leaves_than_requested_give_a_warning():
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((300, 6)) + 6.0 * rng.integers(0, 3, (300, 1))
         for least in (5, 15, 40):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with warnings.catch_warnings(record=True, action="always") as caught:
                 tree = Taxarbor(8, min_leaf_size=least, random_state=0).fit(X).taxonomy_.tree
             names = [warning.category for warning in caught]
             assert (GrowthWarning in names) == (tree.n_leaves < 8)

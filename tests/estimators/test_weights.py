@@ -47,8 +47,7 @@ def test_integer_weights_are_repeated_rows_and_zero_is_absent(model):
         # Where a bound divided the copies of a row, the row is where most of them are.
         divided = np.unique(index[labels[index] != repeated.labels_])
         for row in divided:
-            counts = np.bincount(repeated.labels_[index == row])
-            assert labels[row] == counts.argmax()
+            assert labels[row] == np.bincount(repeated.labels_[index == row]).argmax()
         assert len(divided) < 20
         absent = np.flatnonzero(w == 0)
         np.testing.assert_array_equal(labels[absent], taxonomy.predict(X[absent]))
@@ -87,8 +86,7 @@ def test_equal_weights_change_nothing_but_bounds():
 
 
 def test_a_row_heavier_than_the_bounds_allow():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20, 3))
+    X = np.random.default_rng(0).normal(size=(20, 3))
     w = np.ones(20)
     w[7] = 200
     tree = HMMC(8, random_state=0).fit(X, sample_weight=w).taxonomy_.tree
