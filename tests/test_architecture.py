@@ -76,6 +76,5 @@ def test_importing_prints_nothing():
 
 
 def test_there_are_sources():
-    suffixes = {path.suffix for path in SOURCES}
-    assert {".py", ".cpp"} <= suffixes
+    assert {".py", ".cpp"} <= {path.suffix for path in SOURCES}
     assert not [p.name for p in SOURCES if p.stem in {"utils", "misc", "helpers"}]

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from typing import get_args
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -157,10 +158,7 @@ LOAD, PARSE = "taxarbor.Taxonomy.load", "taxarbor.cli._shell.Commands.parse_args
     ],
 )
 def test_only_bugs_are_tracebacks(run, monkeypatch, place, error, code, line):
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr(place, fail)
+    monkeypatch.setattr(place, Mock(side_effect=error))
     result = run("show", "model.taxarbor", code=code)
     assert result.stdout == ""
     assert (type(result.exception) is error) == (code == 1)

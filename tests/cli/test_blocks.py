@@ -31,10 +31,8 @@ def customers(folder):
 
 
 def test_labels_in_all_formats(run, folder, customers, labels):
-    for data, ids, title in (
-        ("big", [*range(120)], "row"),
-        ("customers.csv", customers["id"].tolist(), "id"),
-    ):
+    named = ("customers.csv", customers["id"].tolist(), "id")
+    for data, ids, title in (("big", [*range(120)], "row"), named):
         predict = ("predict", "model.taxarbor", data, "--force")
         for name in ("l.csv", "l.tsv", "l.parquet"):
             assert run(*predict, "-o", name).stdout == f"120 rows -> {name}\n"

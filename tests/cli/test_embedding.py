@@ -32,11 +32,8 @@ def files(folder):
 @pytest.mark.parametrize(
     ("data", "embedding"),
     [
-        ("rows.parquet", "emb"),
-        ("rows.parquet", "vectors.npy"),
-        ("rows.csv", "vectors.npy"),
-        ("cells.h5ad", "X_pca"),
-        ("cells.h5ad", "vectors.npy"),
+        *(("rows.parquet", "emb"), ("cells.h5ad", "X_pca")),
+        *((data, "vectors.npy") for data in ("rows.parquet", "rows.csv", "cells.h5ad")),
     ],
 )
 def test_all_commands(run, files, data, embedding):
@@ -63,8 +60,7 @@ def test_blocks(run, files, monkeypatch):
 
 
 def test_a_column_that_is_not_named(run, files):
-    result = run("fit", "rows.parquet", "-k", "4", "-o", "m.taxarbor")
-    assert "embedding='emb'" in result.stderr
+    assert "embedding='emb'" in run("fit", "rows.parquet", "-k", "4", "-o", "m.taxarbor").stderr
 
 
 @pytest.mark.parametrize(

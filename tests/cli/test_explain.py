@@ -16,8 +16,7 @@ ID = ("--id-column", "id")
 @pytest.fixture
 def explanation(folder):
     table = read_table(folder / "customers.csv", columns=COLUMNS)
-    taxonomy = Taxonomy.load(folder / "model.taxarbor")
-    return explain(taxonomy, table.X, row_names=table.row_names)
+    return explain(Taxonomy.load(folder / "model.taxarbor"), table.X, row_names=table.row_names)
 
 
 def test_all_nodes(run, run_json, explanation):

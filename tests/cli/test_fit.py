@@ -91,8 +91,7 @@ def test_options_are_checked(refuse):
 
 def test_columns_are_selected(run, run_json, refuse, folder, edit):
     def names_of(columns, data="customers.csv", stdin=None):
-        options = ("-k", 2, "-o", "m", "--force", "--columns", columns)
-        run("fit", data, *options, stdin=stdin)
+        run("fit", data, "-k", 2, "-o", "m", "--force", "--columns", columns, stdin=stdin)
         return Taxonomy.load(folder / "m").feature_names
 
     assert names_of("items,age") == ("items", "age")
@@ -110,11 +109,8 @@ def test_columns_are_scaled(run_json, folder):
     X.to_csv(folder / "wide.csv", index=False)
     np.savez(folder / "wide.npz", X=X, feature_names=COLUMNS)
     kinds = np.arange(120) % 4
-    for data, options in (
-        ("wide.csv", ()),
-        ("wide.csv", ("--scale", "standard")),
-        ("wide.npz", ("--scale", "standard")),
-    ):
+    standard = ("--scale", "standard")
+    for data, options in (("wide.csv", ()), ("wide.csv", standard), ("wide.npz", standard)):
         document = run_json("fit", data, "-k", 4, "-o", "m", "--force", *options)
         assert "scaled" in document["notes"][0]
         taxonomy = Taxonomy.load(folder / "m")
@@ -266,8 +262,7 @@ def test_names_are_neither_control_characters_nor_markup(run, edit, terminal):
     edit("odd.csv", *names.items(), ("visits", "a\x1b]0;title\x07ge"))
     options = ("-k", 6, "--label-column", "class", "--scale", "none", "--force", "-o", "m")
     assert "\x1b" not in run("fit", "odd.csv", *options).output
-    refused = run("fit", "odd.csv", "-o", "n", "--columns", "nothing", code=2)
-    assert "\x1b" not in refused.output
+    assert "\x1b" not in run("fit", "odd.csv", "-o", "n", "--columns", "nothing", code=2).output
     terminal(200)
     result = run("fit", "odd.csv", *options)
     assert "[/b]:cat:[red]" in result.stdout

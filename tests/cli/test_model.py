@@ -156,8 +156,7 @@ def test_a_model_of_counts(run, run_json, taxonomy, folder):
         result = run(name, "counts.taxarbor", *options)
         assert result.stderr == ""
         assert result.stdout == run(name, "model.taxarbor", *options).stdout
-    text = run("export", "counts.taxarbor", "--to", "json").stdout
-    assert json.loads(text)["order"] is None
+    assert json.loads(run("export", "counts.taxarbor", "--to", "json").stdout)["order"] is None
     nodes = run_json("explain", "counts.taxarbor", "customers.csv")["nodes"]
     assert nodes == run_json("explain", "model.taxarbor", "customers.csv")["nodes"]
     run("report", "counts.taxarbor", "customers.csv", "-o", "page.html")

@@ -133,8 +133,7 @@ def test_shifts_are_as_long_as_the_separation():
 
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_both_methods_find_the_planted_tree(is_ours):
-    kinds = ("float32", "float64", "csr")
-    for shape, seed, kind in itertools.product(SHAPES, (0, 1), kinds):
+    for shape, seed, kind in itertools.product(SHAPES, (0, 1), ("float32", "float64", "csr")):
         branching, depth = shape["branching"], shape["depth"]
         planted = make_planted_tree(**shape, random_state=seed)
         X = sparse.csr_array(planted.X) if kind == "csr" else planted.X.astype(kind)

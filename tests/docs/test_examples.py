@@ -76,8 +76,7 @@ def run_command(line: str, folder: Path) -> None:
         result = CliRunner().invoke(app, words[1:])
         assert result.exit_code == 0, f"{line}\n{result.output}"
         return
-    own = Path(sys.executable).parent
-    path = os.pathsep.join([str(own), os.environ["PATH"]])
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     options = {"cwd": folder, "env": {**os.environ, "PATH": path, "NO_COLOR": "1"}}
     bash = ["bash", "-o", "pipefail", "-c", line]
     done = subprocess.run(bash, capture_output=True, text=True, check=False, **options)

@@ -127,10 +127,8 @@ def test_kernels_check_what_they_get_beside_the_rows(data):
     for name, use in ON_ROWS:
         with pytest.raises(ValueError, match=name):
             use(data)
-    for kernel, sound, fields in (
-        (native.pair, PAIR, PAIR_FIELDS),
-        (native.kway, KWAY, KWAY_FIELDS),
-    ):
+    both = (native.pair, PAIR, PAIR_FIELDS), (native.kway, KWAY, KWAY_FIELDS)
+    for kernel, sound, fields in both:
         for name, values in fields.items():
             for value in values:
                 problem = replace(sound, **{name.replace("children", "start"): value})

@@ -12,7 +12,10 @@ from taxarbor import Taxarbor, load_animals
 from taxarbor.taxonomy import Stability, Taxonomy
 from taxarbor.taxonomy.stability_result import Curve
 from taxarbor.tree import LinearRule, TreeBuilder
-from tests.tree.conftest import make_chain, random_trees
+from tests.taxonomy.conftest import chain
+from tests.tree.conftest import random_trees
+
+__all__ = ["chain"]
 
 mpl.use("Agg")
 
@@ -30,8 +33,7 @@ def add_stability(taxonomy, counts):
     """Return a taxonomy whose nodes were recovered in so many of 20 refits."""
     numbers = np.arange(1, taxonomy.tree.n_leaves + 1)
     curve = Curve(numbers, 1.0 / numbers, np.zeros(len(numbers)))
-    stability = Stability(20, counts, counts, counts / 20, curve)
-    return replace(taxonomy, stability=stability)
+    return replace(taxonomy, stability=Stability(20, counts, counts, counts / 20, curve))
 
 
 TAXONOMIES = random_trees(st.just(False)).map(Taxonomy)
@@ -58,12 +60,6 @@ def assessed(known):
 def single():
     """A root alone."""
     return Taxonomy(TreeBuilder(3).freeze())
-
-
-@pytest.fixture(scope="session")
-def chain():
-    """A tree as deep as can be."""
-    return Taxonomy(make_chain())
 
 
 @pytest.fixture(scope="session")

@@ -256,8 +256,7 @@ def test_the_order_and_names_of_classes(known):
     assert legend(["b", "c", "c", "a"] * 3) == ["c", "b", "a"]
     gaps = ["a", None, "b", "a", "", "a"] * 2
     assert legend(gaps) == ["a", "b", "(no label)"]
-    names = legend([f"c{n:02}" for n in range(11)] + [None])
-    assert names[8:] == ["other", "(no label)"]
+    assert legend([f"c{n:02}" for n in range(11)] + [None])[8:] == ["other", "(no label)"]
     assert words(plot_tree(known, classes=gaps))[0] == ["12 rows", "a · 75%", "b · 25%"]
     assert words(plot_tree(known, classes=["a"] * 11 + ["b"]))[0] == ["12 rows", "a · 92%"]
 

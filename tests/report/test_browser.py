@@ -117,8 +117,7 @@ def test_what_is_folded_unfolds(visit, planted):
     page.mouse.wheel(0, -240)
     until(page, f"shown.length > {drawn[-1]}")
     assert drawn == sorted(set(drawn))
-    sizes = page.evaluate(SEEN)["shown"]
-    assert min(one["size"] for one in sizes) >= 9
+    assert min(one["size"] for one in page.evaluate(SEEN)["shown"]) >= 9
     page.keyboard.press("0")
     assert page.evaluate("shown.length") == drawn[0]
     closed = page.locator(".node.closed").first
@@ -256,8 +255,7 @@ def test_refits_are_shown_everywhere(visit, assessed):
     page.locator(f"#node-{node} .dot").click()
     panel = page.locator("#panel").text_content()
     assert text.capitalize() + ": not a stable cluster." in panel
-    share = f"{100 * taxonomy.stability.left_out[node]:.0f} % of its held-out rows"
-    assert share in panel
+    assert f"{100 * taxonomy.stability.left_out[node]:.0f} % of its held-out rows" in panel
     plain = page.locator(".link").first.evaluate("(one) => one.style.stroke")
     page.select_option("#shade", "stability")
     assert page.locator(".link").first.evaluate("(one) => one.style.stroke") != plain
@@ -341,11 +339,9 @@ def test_search_finds_rows_features_and_nodes(visit, animals_page, three_way_pag
     assert nodes(page).count() == 1
     page.keyboard.press("/")
     page.keyboard.type("Sea Otter")
-    options = page.locator("#found [role=option]")
-    assert options.first.text_content() == "rowsea otter"
+    assert page.locator("#found [role=option]").first.text_content() == "rowsea otter"
     page.keyboard.press("Enter")
-    chosen = page.locator(".node.chosen")
-    assert chosen.locator(".label").text_content().startswith("c")
+    assert page.locator(".node.chosen").locator(".label").text_content().startswith("c")
     page.locator("#panel summary").click()
     assert "sea otter" in page.locator("#panel .members").text_content()
     page.fill("#search", "blubber")

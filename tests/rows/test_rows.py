@@ -307,8 +307,7 @@ def test_ward_as_scipy_does(dtype):
 
 def test_ward_keeps_duplicates_together(dtype):
     distinct = np.random.default_rng(8).standard_normal((6, 5))
-    order = np.random.default_rng(9).permutation(54)
-    X = np.repeat(distinct, 9, axis=0)[order].astype(dtype)
+    X = np.repeat(distinct, 9, axis=0)[np.random.default_rng(9).permutation(54)].astype(dtype)
     for n_clusters in (2, 3, 4, 6):
         labels = native.ward(X, n_clusters)
         assert len(np.unique(labels)) == n_clusters
@@ -323,8 +322,7 @@ def test_ward_keeps_duplicates_together(dtype):
 
 def test_halves_are_found_and_scored_by_their_weights(kind, dtype):
     """Two clouds and a constant: weights are about the centre, but for the constant's."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 4)).astype(dtype)
+    X = np.random.default_rng(0).normal(size=(90, 4)).astype(dtype)
     X[:30, 1] += 8.0
     X[:, 3] = 2.0
     rows = rows_of(X, kind)

@@ -108,8 +108,7 @@ def test_columns_without_names(places):
 
 @pytest.mark.parametrize("cut", [np.s_[100:2000], np.s_[5::3], np.s_[:, 1:3], np.s_[::-1]])
 def test_views_of_memory_maps(places, cut):
-    source = open_source(places["memmap"][cut])
-    (cells,), _ = source.route(pair, (np.float32,))
+    (cells,), _ = open_source(places["memmap"][cut]).route(pair, (np.float32,))
     np.testing.assert_array_equal(cells, X[cut][:, :2])
 
 
