@@ -182,8 +182,7 @@ def print_data(text: str) -> None:
 def collect_notes(data: Path, but: type[Warning] | tuple[()] = ()) -> Iterator[list[str]]:
     """Yield a list that gets the warnings of the block, each once, except for one kind."""
     notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
         yield notes
     shown = (one for one in caught if not issubclass(one.category, but))
     texts = (_on_one_line(str(one.message)) for one in shown)

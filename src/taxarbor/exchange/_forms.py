@@ -186,7 +186,6 @@ def to_frame(taxonomy: object) -> "pd.DataFrame":
     tree, stability = taxonomy.tree, taxonomy.stability
     leaf = np.full(tree.n_nodes, -1)
     leaf[tree.leaves] = np.arange(tree.n_leaves)
-    unknown = np.full(tree.n_nodes, np.nan)
     columns = {
         "node": np.arange(tree.n_nodes),
         "parent": tree.parents,
@@ -200,9 +199,8 @@ def to_frame(taxonomy: object) -> "pd.DataFrame":
         "n_features_used": taxonomy.n_features_used,
         "top_features": [", ".join(map(phrase, some)) for some in list_reasons(taxonomy, 3)],
     }
-    for name in STABILITY_COLUMNS:
-        columns[name] = unknown if stability is None else getattr(stability, name)
-    return make_frame("to_frame", columns | {"note": list(tree.notes)})
+    of_stability = {name: getattr(stability, name, np.nan) for name in STABILITY_COLUMNS}
+    return make_frame("to_frame", columns | of_stability | {"note": list(tree.notes)})
 
 
 def to_json(taxonomy: object) -> str:

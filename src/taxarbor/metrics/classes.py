@@ -52,9 +52,8 @@ class Classes:
             raise InputError(f"none of the {n_rows} rows has a label: there are no classes")
         texts = [name_of.get(one) for one in labels]
         names = tuple(name for name, _ in Counter(texts).most_common() if name is not None)
-        code_of = {name: code for code, name in enumerate(names)}
-        codes = (-1 if text is None else code_of[text] for text in texts)
-        return cls(names, np.fromiter(codes, dtype=np.intp, count=n_rows))
+        code_of: dict[str | None, int] = {name: code for code, name in enumerate(names)}
+        return cls(names, np.array([code_of.get(text, -1) for text in texts], dtype=np.intp))
 
     def count(self, rows: IndexArray) -> list[tuple[int, int]]:
         """Count rows by class, the largest first; those without one come last, as -1."""

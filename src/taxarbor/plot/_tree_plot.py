@@ -118,7 +118,7 @@ def lay_out(
     np.maximum.at(levels, depth, along)
     tops = MARGIN + np.cumsum(levels + GAP_ALONG) - levels - GAP_ALONG
     is_end = ~np.isin(np.arange(len(nodes)), parents)
-    breadth = _find_breadths(tree.start[nodes], parents, is_end)
+    breadth = _find_breadths(tree.start[nodes], parents, np.flatnonzero(is_end))
     pitch = across.max() + GAP_ACROSS
     middle, top = MARGIN + pitch * (breadth + 0.5), tops[depth]
     cut = np.flatnonzero(is_end & ~np.isin(nodes, tree.leaves))
@@ -142,16 +142,15 @@ def lay_out(
     return TreeLayout(boxes.min(axis=1), boxes.max(axis=1), branches, stubs, (width, height))
 
 
-def _find_breadths(start: IndexArray, parents: IndexArray, is_end: Mask) -> Array:
+def _find_breadths(start: IndexArray, parents: IndexArray, ends: IndexArray) -> Array:
     """Return 0, 1, 2, ... for the ends in the order of rows, and for parents the middle."""
-    breadth, ends = np.zeros(len(start)), np.flatnonzero(is_end)
+    breadth = np.zeros(len(start))
     breadth[ends[np.argsort(start[ends])]] = np.arange(len(ends))
-    places, last = breadth.tolist(), [-1.0] * len(start)
-    # From the last node to the first: children come before their parent, the last one first.
-    for node, parent in zip(range(len(start) - 1, 0, -1), parents[::-1].tolist(), strict=True):
-        last[parent] = places[node] if last[parent] < 0 else last[parent]
-        places[parent] = (places[node] + last[parent]) / 2
-    return np.array(places)
+    inner, first, n_children = np.unique(parents, return_index=True, return_counts=True)
+    families = np.column_stack([inner, first + 1, first + n_children])
+    for node, left, right in families[::-1].tolist():  # children before their parent
+        breadth[node] = (breadth[left] + breadth[right]) / 2
+    return breadth
 
 
 # What boxes hold

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import string
 import struct
 import zlib
@@ -118,8 +119,7 @@ def _build_page(context: Values, plain_text: str) -> str:
         "script": script,
     }
     # In one go: what is put in is not looked at for further places.
-    pieces = _asset("page.html").split("%%")
-    return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
+    return re.sub("%%(.*?)%%", lambda place: parts[place[1]], _asset("page.html"))
 
 
 def _policy(script: str) -> str:

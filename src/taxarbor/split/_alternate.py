@@ -94,15 +94,11 @@ def find_start(rows: Rows, n_children: int, start: Start, rng: np.random.Generat
         mixture = rng.standard_normal((rows.n_rows, 1), dtype=np.float32)
         direction = rows.adjoint(mixture.astype(rows.dtype, copy=False))[0]
         direction = rows.principal(direction, POWER_STEPS if start == "principal" else 0)
-        centers = _slices(rows, direction, n_children)
+        along = rows.scores(direction[None])[:, 0]
+        # Each is in the middle of an equal share of the rows.
+        middles = (2 * np.arange(n_children) + 1) * rows.n_rows // (2 * n_children)
+        centers = np.partition(along, middles)[middles].astype(np.float64)[:, None] * direction
     return rows.lloyd(centers, LLOYD_STEPS)[1]
-
-
-def _slices(rows: Rows, direction: Array, n_children: int) -> Array:
-    """Return points on a line, each in the middle of an equal share of the rows."""
-    along = rows.scores(direction[None])[:, 0]
-    middles = (2 * np.arange(n_children) + 1) * rows.n_rows // (2 * n_children)
-    return np.partition(along, middles)[middles].astype(np.float64)[:, None] * direction
 
 
 SolverName = Literal["auto", "newton", "pqn"]

@@ -100,12 +100,9 @@ def keep_together(
     directions = np.random.default_rng(0).standard_normal((2, rows.n_features))
     scores = np.ascontiguousarray(rows.scores(directions))
     pairs = scores.view(np.result_type(scores, np.complex64))[:, 0]
-    group = np.unique(pairs, return_inverse=True)[1].reshape(-1)
-    one_label = np.zeros(len(labels), dtype=labels.dtype)
-    one_label[group] = labels  # of any row of the group
-    is_divided = np.zeros(len(labels), dtype=bool)
-    is_divided[group[labels != one_label[group]]] = True
-    separated = np.flatnonzero(is_divided[group])
+    _, first, group = np.unique(pairs, return_index=True, return_inverse=True)
+    divided = group[labels != labels[first[group]]]
+    separated = np.flatnonzero(np.isin(group, divided))
     if not len(separated):
         return labels
     low, high = bounds

@@ -53,9 +53,7 @@ class Refits:
     def __iter__(self) -> Iterator[tuple[Tree, IndexArray, Mask]]:
         """Yield the tree of each refit, the positions that it has seen, and these as a mask."""
         for model, half in zip(self.models, self.halves, strict=True):
-            is_seen = np.zeros(len(self.rows), dtype=bool)
-            is_seen[half] = True
-            yield model.taxonomy_.tree, half, is_seen
+            yield model.taxonomy_.tree, half, np.isin(np.arange(len(self.rows)), half)
 
     @property
     def points(self) -> Array:
@@ -83,14 +81,9 @@ def compare_nodes(refits: Refits, labels: list[IndexArray], curve: Curve) -> Sta
         n_left_out += common[:, 0]
         n_matched += _count_matched(tree, other, index, common)
     n_matched[0] = n_matched[tree.leaves].sum()
-    unknown = np.full(tree.n_nodes, np.nan)
-    return Stability(
-        len(refits.models),
-        n_recovered,
-        n_separated,
-        left_out=np.divide(n_matched, n_left_out, unknown, where=n_left_out > 0.0),
-        curve=curve,
-    )
+    shares = np.full(tree.n_nodes, np.nan)
+    np.divide(n_matched, n_left_out, shares, where=n_left_out > 0.0)
+    return Stability(len(refits.models), n_recovered, n_separated, shares, curve)
 
 
 def measure_curve(refits: Refits, reference: Refits) -> Curve:

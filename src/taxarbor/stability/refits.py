@@ -227,9 +227,8 @@ def _clone_for_half(
 def _draw_reference(coordinates: Coordinates, rng: np.random.RandomState) -> Array:
     """Draw as many rows from one normal distribution with the covariance of the coordinates."""
     Z = coordinates.values[:, :-1].astype(np.float64)
-    lengths, directions = np.linalg.eigh(
-        np.cov(Z, rowvar=False, bias=True).reshape(2 * Z.shape[1:])
-    )
+    covariance = np.cov(Z, rowvar=False, bias=True).reshape(2 * Z.shape[1:])
+    lengths, directions = np.linalg.eigh(covariance)
     drawn = rng.standard_normal(Z.shape) * np.sqrt(np.maximum(lengths, 0.0))
     return np.asarray(drawn @ directions.T, dtype=coordinates.dtype)
 
