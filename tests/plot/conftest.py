@@ -6,7 +6,6 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from matplotlib import pyplot as plt
 
 from taxarbor import Taxarbor, load_animals
 from taxarbor.taxonomy import Stability, Taxonomy
@@ -20,13 +19,6 @@ __all__ = ["chain"]
 mpl.use("Agg")
 
 HOSTILE = ("$x$", r"$\frac$", "two\nlines", "y" * 500, "", "\x07\ud800", "_under", "a & <b>")
-
-
-@pytest.fixture(autouse=True)
-def no_figure_is_left():
-    assert plt.get_fignums() == []
-    yield
-    plt.close("all")
 
 
 def add_stability(taxonomy, counts):

@@ -256,8 +256,6 @@ def plot_tree(
     >>> [text.get_text() for text in ax.texts[:2]]
     ['node 0', 'costs $5']
     >>> ax.figure.savefig("tree.png", dpi=3000 / ax.figure.get_figwidth())  # doctest: +SKIP
-    >>> import matplotlib.pyplot as plt
-    >>> plt.close(ax.figure)
     """
     if orientation not in ("down", "right"):
         raise InputError(f"orientation must be 'down' or 'right', got {orientation!r}")
@@ -448,8 +446,6 @@ def plot_dendrogram(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax = plot_dendrogram(from_linkage([[0, 1, 0.5, 2], [3, 2, 2.0, 3]]))
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['c0 · 1 row', 'c1 · 1 row', 'c2 · 1 row']
-    >>> import matplotlib.pyplot as plt
-    >>> plt.close(ax.figure)
     """
     from scipy.cluster.hierarchy import dendrogram  # takes long
 
@@ -528,8 +524,6 @@ def plot_stability(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax = plot_stability(assess(Taxarbor(6, random_state=0).fit(X), X, n_refits=5))
     >>> ax.get_legend().texts[-1].get_text()
     'suggested: 4'
-    >>> import matplotlib.pyplot as plt
-    >>> plt.close(ax.figure)
     """
     stability = taxonomy_of(taxonomy).stability
     if stability is None:
