@@ -1,12 +1,14 @@
 """Data, ancestors, and the paper's objective in plain NumPy."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from taxarbor.rows import as_rows
 from taxarbor.split import SplitTask
-from taxarbor.split.max_margin_splitter import KINDS
+from taxarbor.split.max_margin_splitter import Kind
 from taxarbor.tree import LinearRule
 from tests.clusters.conftest import _one_thread
 from tests.optim.conftest import paper_loss
@@ -14,7 +16,7 @@ from tests.optim.conftest import paper_loss
 __all__ = ["_one_thread"]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=get_args(Kind))
 def kind(request):
     """Each penalty of the paper."""
     return request.param

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ from taxarbor.rows import as_rows
 from taxarbor.sources import open_source
 from taxarbor.split import MaxMarginSplitter, Regularizer, Splitter
 from taxarbor.split._alternate import SolverName
-from taxarbor.split.max_margin_splitter import KINDS, Center, Kind
+from taxarbor.split.max_margin_splitter import Center, Kind
 from taxarbor.tables import TableEncoder
 from taxarbor.tables.checks import check_weights
 from taxarbor.tables.encoder import find_features
@@ -36,10 +36,6 @@ from taxarbor.taxonomy.statistics import describe_rows
 from taxarbor.tree import Tree, TreeBuilder
 
 Estimator = TypeVar("Estimator", bound=TaxonomyEstimator)
-
-UNITS = ("relative", "raw")
-SOLVERS = ("auto", "newton", "pqn")
-CENTERS = ("node", "data")
 
 
 class HMMC(TaxonomyEstimator):
@@ -174,10 +170,10 @@ class HMMC(TaxonomyEstimator):
 
     def _make_splitter(self, branching: int) -> MaxMarginSplitter:
         """Check the parameters of a split."""
-        check_choice("penalty", self.penalty, KINDS)
-        check_choice("units", self.units, UNITS)
-        check_choice("center", self.center, CENTERS)
-        check_choice("solver", self.solver, SOLVERS)
+        check_choice("penalty", self.penalty, get_args(Kind))
+        check_choice("units", self.units, ("relative", "raw"))
+        check_choice("center", self.center, get_args(Center))
+        check_choice("solver", self.solver, get_args(SolverName))
         alpha, beta = check_strength("alpha", self.alpha), check_strength("beta", self.beta)
         is_relative = self.units == "relative"
         regularizer = Regularizer(self.penalty, alpha, beta, relative=is_relative)

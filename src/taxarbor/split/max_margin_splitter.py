@@ -51,7 +51,6 @@ START_SAMPLE = 2000  # rows on which starts are tried, or 200 per child if that 
 
 Kind = Literal["group+exclusive", "group", "exclusive", "l1", "l2"]
 Center = Literal["node", "data"]
-KINDS: tuple[Kind, ...] = ("group+exclusive", "group", "exclusive", "l1", "l2")
 
 ROOT_RIDGE = 1e-3
 """Ridge where nothing else is penalised: the root of ``"exclusive"``, which has no ancestors.
