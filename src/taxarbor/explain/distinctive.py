@@ -175,14 +175,12 @@ class ColumnSummary:
                 sums += scaled.sum(axis=0)
                 squares += np.einsum("ij,ij->j", values, scaled)
             else:
-                n_stored = np.diff(part.indptr)
-                stored = np.array(part.data, dtype=np.float64)
+                stored = part.astype(np.float64)
                 if missing is not None:
-                    lines = np.repeat(np.arange(part.shape[0]), n_stored)
-                    stored[missing[lines, part.indices]] = 0.0
-                weighted = stored * np.repeat(weights, n_stored)
-                sums += np.bincount(part.indices, weighted, minlength=len(center))
-                squares += np.bincount(part.indices, stored * weighted, minlength=len(center))
+                    stored = stored.multiply(~missing).tocsr()
+                weighted = stored.multiply(weights[:, None]).tocsr()
+                sums += weighted.sum(axis=0)
+                squares += stored.multiply(weighted).sum(axis=0)
         if not isinstance(data, np.ndarray):  # about zero until here
             squares += center * (counts * center - 2.0 * sums)
             sums -= counts * center
