@@ -123,10 +123,6 @@ def make_planted_tree(
     separation : float
         Size of the shifts at the lowest level, in standard deviations of the noise.
 
-    Returns
-    -------
-    PlantedTree
-
     Examples
     --------
     >>> planted = make_planted_tree(100, depth=2)

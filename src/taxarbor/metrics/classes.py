@@ -139,9 +139,8 @@ class ClassTree:
             raise InputTypeError(f"a class tree must be a mapping; got {type(source).__name__}")
         parents: list[int] = []
         names: list[str] = []
-        pending: list[tuple[int, object]] = [
-            (-1, source if _is_node(source) else _nest(source))
-        ]
+        root: object = source if _is_node(source) else _nest(source)
+        pending = [(-1, root)]
         while pending:
             parent, node = pending.pop()
             children = (node.get("children") or ()) if isinstance(node, Mapping) else ""

@@ -45,13 +45,11 @@ def assess(
     """Measure how stable a model is: refit it to halves of its rows, and compare the trees.
 
     Each refit sees half of the rows, drawn without replacement (from 10,000 at most), with
-    their weights and without noise, and predicts the cluster of every row. A cluster of the
-    model is recovered if a node of the refit has a Jaccard index of at least 0.75 with it. It
-    is separated if the rows that the refit has not seen leave a gap between it and its
-    siblings. The stability of each number of clusters is compared with that of reference rows
-    without clusters, drawn from one normal distribution of the same covariance. The rows that a
-    refit has not seen also test how new rows are clustered: ``stability.left_out`` is the share
-    of them that go where the model, which was fitted with them, puts them.
+    their weights and without noise, and predicts the cluster of every row.
+    :class:`~taxarbor.taxonomy.Stability` says when a cluster counts as recovered and separated,
+    and what share of the rows that a refit has not seen go where the model puts them. The
+    stability of each number of clusters is compared with that of reference rows without
+    clusters, drawn from one normal distribution of the same covariance.
 
     Parameters
     ----------
