@@ -154,12 +154,9 @@ def from_linkage(Z: ArrayLike, n_clusters: SupportsIndex | None = None) -> Taxon
 
 
 def to_frame(taxonomy: object) -> "pd.DataFrame":
-    """Return a pandas data frame with one row per node. Rows that are noise are in none.
+    """Return a pandas data frame with one row per node of a taxonomy or fitted estimator.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy or fitted estimator
-        The tree.
+    Rows that are noise are in none.
 
     Returns
     -------
@@ -204,7 +201,7 @@ def to_frame(taxonomy: object) -> "pd.DataFrame":
 
 
 def to_json(taxonomy: object) -> str:
-    """Return all of the taxonomy as strict JSON, ASCII only.
+    """Return all of a taxonomy, or of that of a fitted estimator, as strict ASCII JSON.
 
     The keys are attributes of :class:`~taxarbor.Taxonomy` and its tree; ``nodes`` has an object
     per node. A rule has weights for the features that it uses, one row per score, and in
@@ -212,11 +209,6 @@ def to_json(taxonomy: object) -> str:
     and "-inf"; other floats read back exactly. What is not known is null: the rule of a leaf,
     the order of a tree that holds counts. :meth:`~taxarbor.Taxonomy.save` writes files that can
     be loaded again.
-
-    Parameters
-    ----------
-    taxonomy : Taxonomy or fitted estimator
-        The tree.
 
     Examples
     --------

@@ -92,8 +92,7 @@ class FeatureTable:
 def _dense_part(matrix: Any, positions: Places, columns: Places) -> Array:
     rows = np.arange(matrix.shape[0])[positions]
     if isinstance(matrix, np.ndarray):
-        part: Array = matrix[rows[:, None], columns]  # no other columns are copied
-        return part
+        return np.asarray(matrix[rows[:, None], columns])  # no other columns are copied
     # Whole rows are copied first: a block at a time.
     parts = [matrix[rows[some]][:, columns] for some in blocks(len(rows), row_width(matrix))]
     parts = parts or [matrix[rows][:, columns]]

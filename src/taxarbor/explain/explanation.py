@@ -409,8 +409,7 @@ def _find_largest(values: Array, ties: Array, n: int) -> IndexArray:
     """Return the n largest values, but not the smallest; of equals, the largest in ``ties``."""
     keys = np.where(np.isfinite(values), values, 0.0).round(DIGITS)
     order = np.lexsort((-ties, -keys))[:n]
-    largest: IndexArray = order[keys[order] > keys.min()]
-    return largest
+    return np.asarray(order[keys[order] > keys.min()])
 
 
 def _as_cell(value: object) -> object:

@@ -134,9 +134,7 @@ def _policy(script: str) -> str:
 def _safe_json(values: Values) -> str:
     """Return JSON that cannot end the element it stands in."""
     text = json.dumps(values, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
+    return re.sub("[<>&\u2028\u2029]", lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def _asset(name: str) -> str:

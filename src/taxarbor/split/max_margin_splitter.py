@@ -124,8 +124,7 @@ class Regularizer:
         if self.relative:
             largest = weights.max(axis=1, keepdims=True)
             weights /= np.where(largest > 0.0, largest, 1.0)
-        mean: Array = weights.sum(axis=0) / len(lineage)
-        return mean
+        return np.asarray(weights.sum(axis=0) / len(lineage))
 
     def complexity(self, W: Array, usage: Array) -> float:
         """Return the denominator of the paper's splitting score (Eq. 4) for weights W."""

@@ -198,5 +198,4 @@ def _path_scores(tree: Tree, scores: Array, units: Array, frontiers: list[list[i
         margins = _margins(best_scores(rule, by_score[start:stop])) / units[node]
         missed[frontiers[node]] = missed[node] + np.minimum(margins, 0.0)
         least[frontiers[node]] = np.minimum(least[node], margins)
-    by_leaf: Array = missed[tree.leaves] + np.maximum(least[tree.leaves], 0.0)
-    return by_leaf.T
+    return np.asarray((missed[tree.leaves] + np.maximum(least[tree.leaves], 0.0)).T)
