@@ -175,8 +175,7 @@ class HMMC(TaxonomyEstimator):
         check_choice("center", self.center, get_args(Center))
         check_choice("solver", self.solver, get_args(SolverName))
         alpha, beta = check_strength("alpha", self.alpha), check_strength("beta", self.beta)
-        is_relative = self.units == "relative"
-        regularizer = Regularizer(self.penalty, alpha, beta, relative=is_relative)
+        regularizer = Regularizer(self.penalty, alpha, beta, relative=self.units == "relative")
         balance = check_balance(self.balance, branching)
         n_init = check_count("n_init", self.n_init, least=1)
         tol = check_strength("tol", self.tol)

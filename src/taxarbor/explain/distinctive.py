@@ -42,8 +42,7 @@ class ColumnSummary:
         self._width = row_width(data) if table.missing is None else data.shape[1]
         weights = np.ones(tree.n_rows) if tree.weights is None else tree.weights
         self.weights: Array = np.where(tree.labels >= 0, weights, 0.0)
-        parts = blocks(tree.n_rows, self._width)
-        sums = sum(self.weights[part] @ data[part] for part in parts)
+        sums = sum(self.weights[b] @ data[b] for b in blocks(tree.n_rows, self._width))
         self.center: Array = np.asarray(sums / self.weights.sum())  # with imputed values
         self.counts, self.excess, self.squares = self._sums(np.arange(tree.n_rows))
         n_known = np.maximum(self.counts, np.finfo(float).tiny)

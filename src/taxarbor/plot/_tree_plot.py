@@ -469,8 +469,7 @@ def plot_dendrogram(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
         raise InputError(f"{problem}: draw fewer clusters, taxonomy.prune(100)") from None
     ax.set_ylim(10.0 * tree.n_leaves, 0.0)  # the first leaf on top; SciPy's are 10 apart
     ax.spines[:].set_visible(False)
-    side = ax.spines["bottom"]
-    side.set(visible=True, bounds=(0.5, tree.n_splits + 0.5), color=BRANCH)
+    ax.spines["bottom"].set(visible=True, bounds=(0.5, tree.n_splits + 0.5), color=BRANCH)
     shown = steps[:: -(-len(steps) // MAX_TICKS)]
     ax.set_xticks(tree.n_splits - shown + 0.5, [f"{n:,}" for n in n_clusters[shown]])
     _label_axis(ax.xaxis, "clusters, if cut here")

@@ -307,8 +307,7 @@ def _pack_counts(counts: list[int]) -> str:
 
 def _count_margins(explanation: Explanation, node: int) -> list[list[int]]:
     """Count a split's rows by margin, per child; of two children, the first is mirrored."""
-    tree = explanation.taxonomy.tree
-    children = tree.children(node)
+    children = explanation.taxonomy.tree.children(node)
     sides = (-1.0, 1.0) if len(children) == 2 else (1.0,) * len(children)
     margins = [
         side * explanation.margins_within(node, child).clip(-3.0, 3.0)
@@ -321,8 +320,7 @@ def _count_classes(explanation: Explanation, node: int) -> list[tuple[int, int]]
     """Count the rows of a node by class; -1 is all that are not listed, -2 is none."""
     if explanation.classes is None:
         return []
-    rows = explanation.taxonomy.tree.rows(node)
-    counts = explanation.classes.count(rows)
+    counts = explanation.classes.count(explanation.taxonomy.tree.rows(node))
     known = [(code, count) for code, count in counts if code >= 0]
     rest = sum(count for _, count in known[MAX_CLASSES:])
     unknown = [(-2, count) for code, count in counts if code < 0]

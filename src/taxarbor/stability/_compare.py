@@ -245,8 +245,7 @@ def _list_members(labels: IndexArray, K: int, chosen: Mask) -> list[IndexArray]:
     """Return the chosen rows of each cluster."""
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(labels[rows], kind="stable")]
-    ends = np.cumsum(np.bincount(labels[rows], minlength=K))
-    return np.split(rows, ends[:-1])
+    return np.split(rows, np.cumsum(np.bincount(labels[rows], minlength=K))[:-1])
 
 
 def _find_discriminants(Z: Array, members: list[IndexArray], means: Array) -> Array:

@@ -106,8 +106,7 @@ def find_staying(labels: IndexArray, others: IndexArray) -> Mask:
 def jaccard(labels: IndexArray, others: IndexArray) -> Array:
     """Return how alike each two clusters are: the rows in both, of those in either."""
     shape = int(labels.max(initial=0)) + 1, int(others.max(initial=0)) + 1
-    common = np.bincount(labels * shape[1] + others, minlength=shape[0] * shape[1])
-    both = common.reshape(shape)
+    both = np.bincount(labels * shape[1] + others, minlength=shape[0] * shape[1]).reshape(shape)
     either = both.sum(axis=1)[:, None] + both.sum(axis=0) - both
     return np.asarray(both / np.maximum(either, 1))
 
