@@ -2,7 +2,7 @@
 
 import math
 
-from taxarbor._number_text import format_means, format_share, round_digits
+from taxarbor._number_text import format_exactly, format_means, format_share, round_digits
 
 
 def test_shares_that_are_not_all_or_none_are_never_written_as_such():
@@ -20,6 +20,11 @@ def test_means_of_a_feature_have_the_same_decimals_or_are_shares():
 
 def test_numbers_of_a_page_are_short():
     assert round_digits(0.123456) == 0.1235
+    assert [format_exactly(v) for v in (1.6e8, 2e8, 46e6)] == [
+        "160 million",
+        "200 million",
+        "46 million",
+    ]
     assert round_digits(3.0) == 3
     assert isinstance(round_digits(12_345.0), int)
     assert [round_digits(value) for value in (None, math.nan, math.inf)] == [None] * 3

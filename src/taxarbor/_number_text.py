@@ -14,7 +14,7 @@ def format_number(value: float, digits: int = 4) -> str:
     rounded = float(f"{value:.{digits}g}") + 0.0  # no negative zero
     for unit, word in UNITS:
         if unit <= abs(rounded) < LARGEST_IN_WORDS:
-            return f"{rounded / unit:.{digits}g}{word}"
+            return f"{rounded / unit:.{max(digits, 3)}g}{word}"
     text = f"{rounded:.{digits}g}"
     if "e" in text:
         text = f"{rounded:.0f}" if 1.0 <= abs(rounded) < LARGEST_IN_WORDS else text

@@ -187,6 +187,8 @@ def test_notes_on_columns_come_first_and_all_are_kept(run, run_json, folder):
     assert "names the rows" not in run(*fit, "--id-column", "id").stderr
     (folder / "n.csv").write_text("a,id\n" + "".join(f"{n % 5},{n}\n" for n in range(40)))
     assert "[--numbers id]" in run("fit", "n.csv", "-k", 2).stderr
+    (folder / "m.csv").write_text("a,id\n" + "".join(f"{n % 5},m{n}\n" for n in range(300)))
+    assert "--categories id" not in run("fit", "m.csv", "-k", 2).stderr
     assert run_json("fit", "n.csv", "-k", 2, "--numbers", "id", "-o", "n")["n_features"] == 2
 
 

@@ -124,6 +124,7 @@ def test_codes_need_a_name():
     for name in ("Soil_Type", "regionCode", "Pclass", "bodenklasse", "precinct"):
         assert looks_like_codes(name, soil)
     assert looks_like_codes("region_code", soil + 100.0)
+    assert looks_like_codes("textbook_isbn", soil[:50])
     for name, values in (
         *((name, soil) for name in ("children", "age class", "number of types", "mean")),
         *((name, soil) for name in ("YearsCodedJob", "open_accounts", "account_balance")),

@@ -47,7 +47,25 @@ def test_what_tells_nothing_is_not_said():
     days = pd.date_range("2019-01-01", periods=N, freq="D")
     frame = pd.DataFrame({"day": days, "year": days.year, "at": days.strftime("%H:%M")})
     frame = frame.assign(cylinders=RNG.choice([*"468"], N))
-    assert not any("equal but" in note or "numbers:" in note for note in find_notes(frame))
+    assert not any("tell the same" in note or "numbers:" in note for note in find_notes(frame))
+
+
+def test_copies_and_odd_dates_are_told():
+    teams = RNG.integers(0, 12, N)
+    days = pd.Series(pd.date_range("1928-01-01", periods=N)).dt.strftime("%m/%d/%Y")
+    days[:20] = "2/-9/1928"
+    frame = pd.DataFrame({"team": teams, "abbreviation": 11 - teams, "other": teams // 2})
+    frame = frame.map("t{}".format).assign(day=days, x=RNG.normal(size=N))
+    notes = find_notes(frame)
+    assert (
+        "columns that tell the same all count: team (= abbreviation) [--exclude abbreviation]"
+        in notes
+    )
+    assert any(
+        note.endswith("missing: day ('2/-9/1928': 20 rows) [--exclude day]") for note in notes
+    )
+    assert any(note.startswith("missing values in 1 of 5 columns") for note in notes)
+    assert not TableEncoder().fit(frame).columns_.read(frame).unseen
 
 
 def test_an_unknown_level_is_told():

@@ -36,6 +36,7 @@ from taxarbor.tables._ordered import find_order
         *("High school|Bachelor's degree|Master|PhD", "Not true|Somewhat true|Certainly true"),
         "Not at all|Several days|More than half the days|Nearly every day",
         *("2019Q1|2019Q2|2019Q3", "0-39g/day|40-79|80-119|120+", "0-5yrs|6-11yrs|12+ yrs"),
+        *("1-9km/h|10-24|25-39|55+", "Too Little|About Right|Too Much"),
     ],
 )
 def test_order(ordered):

@@ -24,7 +24,7 @@ from taxarbor.cli._shell import print_data
 from taxarbor.estimators import HMMC, Taxarbor
 from taxarbor.sources import LocalSource, Source, open_source, stored_format
 from taxarbor.tables import Table, TableEncoder, read_table
-from taxarbor.tables.notes import Note
+from taxarbor.tables.notes import MAX_CATEGORIES, Note
 from taxarbor.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -183,7 +183,10 @@ def describe_reading(taxonomy: Taxonomy, rows: Table, id_column: str | None) -> 
     if name is not None and id_column is None:
         are_numbers = all(map(INTEGER.fullmatch, rows.row_names or ()))
         option = f"--{'numbers' if are_numbers else 'categories'} {quote(name)}"
-        notes.insert(0, Note(f"{name!r} names the rows, and is no feature", "", option))
+        few = are_numbers or len(rows.row_names or ()) <= MAX_CATEGORIES
+        notes.insert(
+            0, Note(f"{name!r} names the rows, and is no feature", "", option if few else "")
+        )
     columns = replace(taxonomy.columns, notes=(*notes, *map(Note, rows.notes)))
     return replace(taxonomy, columns=columns, made_by=made_by)
 

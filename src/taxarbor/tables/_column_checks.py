@@ -223,11 +223,12 @@ def is_named_like_codes(name: str) -> bool:
 
 def looks_like_codes(name: str, values: Array) -> bool:
     """Return whether integers are classes or keys; the name tells these from counts."""
-    if len(values) < MIN_ROWS_OF_CODES or not (values == np.floor(values)).all():
-        return False
     low, high, n_values = float(values.min()), float(values.max()), len(np.unique(values))
-    if KEY.fullmatch(_split_name(name)) and n_values > 2:
-        return True
+    if n_values < 3 or not (values == np.floor(values)).all():
+        return False
+    is_key = KEY.fullmatch(_split_name(name)) is not None
+    if is_key or len(values) < MIN_ROWS_OF_CODES:
+        return is_key
     is_short = low in (0.0, 1.0) and 3 <= high - low + 1 <= MAX_CODES
     is_dense = n_values >= MIN_PRESENT_SHARE * (high - low + 1.0)
     return is_short and is_dense and is_named_like_codes(name)

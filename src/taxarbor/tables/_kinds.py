@@ -214,15 +214,22 @@ def _split_matrix(matrix: NDArray[Any]) -> Iterator[Array]:
 
 
 def _remark_copies(cells: Parsed, columns: Columns, remarks: Remarks) -> None:
-    """Remark which columns are equal but for unit, sign and rounding."""
+    """Remark which columns are equal but for unit, sign and rounding, or names of values."""
     listed = cells if isinstance(cells, list) else cells.T
     is_single = np.bincount(columns.owner) == 1
     is_single &= np.bincount(columns.positions)[columns.positions] == 1  # no part of a date
     places = [at for at in np.flatnonzero(is_single).tolist() if not issparse(listed[at])]
     step = -(-listed[0].shape[0] // MAX_ROWS_COMPARED)
     matrix = np.array([listed[at][::step] for at in places], dtype=np.float64).T
-    for group in find_copies(matrix) if len(places) > 1 else ():
-        first, *others = (columns[places[at]] for at in group)
+    found = find_copies(matrix) if len(places) > 1 else ()
+    groups = [[places[at] for at in group] for group in found]
+    renamed: defaultdict[bytes, list[int]] = defaultdict(list)  # by where values are first
+    for place, reading in columns.readings.items():
+        if reading.kind == "category" and reading.n_features > 1:
+            _, begins, codes = np.unique(listed[place], return_index=True, return_inverse=True)
+            renamed[begins[codes].tobytes()].append(place)
+    for group in [*groups, *(group for group in renamed.values() if len(group) > 1)]:
+        first, *others = (columns[place] for place in group)
         remarks["copy", False] += [
             ([cut(first.label)], f"= {cut(other.label)}", [other.name]) for other in others
         ]
@@ -373,23 +380,23 @@ class _ColumnReader:
             self._remark("code", name, seen, n=len(np.unique(values)))
 
     def _read_dates(
-        self, name: str, times: NDArray[np.datetime64], format: tuple[Any, ...] = ()
+        self, name: str, times: NDArray[np.datetime64], like: Reading | None = None
     ) -> list[FoundColumn]:
         """Return the parts of a date that vary."""
         ones = np.ones(len(times), dtype=np.intp) if self.counts is None else self.counts
         is_known = ~np.isnat(times)
         self._check_known(int(ones[is_known].sum()))
-        parts, found = find_date_parts(times, ones), []
+        parts, found, like = find_date_parts(times, ones), [], like or Reading("year")
         if not parts:
             raise _UnusedError("always the same date")
         for part in parts:
             if part != "weekday":
-                reading = Reading(part, format=format)
+                reading = replace(like, kind=part)
                 found += self.describe_numbers(name, encode_times(reading, times), reading)
                 continue
             days = np.repeat(split_date(times[is_known], part).astype(np.intp), ones[is_known])
             present, totals = np.unique(days, return_counts=True)
-            reading = Reading(part, tuple(WEEKDAYS[at] for at in present), format=format)
+            reading = replace(like, kind=part, categories=tuple(WEEKDAYS[at] for at in present))
             found += _describe_shares(reading, encode_times(reading, times), totals)
         self._remark("date", name, ", ".join(parts))
         return found
@@ -440,8 +447,11 @@ class _ColumnReader:
         if dates is not None and not self._uses_dates(name):
             raise _UnusedError(UNUSED_DATES)
         if dates is not None:
-            times = encode_texts(Reading("year", format=(dates,)), texts)
-            return self._read_dates(name, times[codes], (dates,))
+            like = Reading("year", format=(dates,))
+            times = encode_texts(like, texts)
+            like = replace(like, rare=(*compress(texts, np.isnat(times)),))
+            self._remark_odd(of, like.rare)
+            return self._read_dates(name, times[codes], like)
         numbers = find_number_format(plain, totals)
         parsed = parse_numbers([*of.totals], numbers or NumberFormat())
         odd = [*compress(of.totals, np.isnan(parsed))]
@@ -460,14 +470,16 @@ class _ColumnReader:
         found = self.describe_numbers(name, cells, reading)
         longest = max(plain[:N_SHOWN], key=len)
         number = float(parse_numbers([longest], numbers)[0])
-        if odd:
-            n_odd = sum(of.totals[one] for one in odd)
-            seen = f"{quote(odd)}: {counted(n_odd, 'row')}"
-            self._remark("odd value", name, seen, n=len(of.totals))
-        elif longest not in (str(number), text_of(number)):
+        self._remark_odd(of, odd)
+        if not odd and longest not in (str(number), text_of(number)):
             seen = f"numbers: {cut(longest)} is {format_number(number, N_DIGITS_SHOWN)}"
             self._remark("read", name, seen, n=len(of.totals))
         return found
+
+    def _remark_odd(self, of: _Texts, odd: Sequence[str]) -> None:
+        if n_odd := sum(of.totals.get(one, 0) for one in odd):
+            seen = f"{quote(odd)}: {counted(n_odd, 'row')}"
+            self._remark("odd value", of.name, seen, n=len(of.totals))
 
     def _read_words(
         self, name: str, factor: Factor, totals: NDArray[np.int64]

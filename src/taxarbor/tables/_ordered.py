@@ -71,6 +71,8 @@ SCALES = [
         "no, maybe|sometimes, yes",
         "before, during, after",
         "less|fewer, same|equal, more",
+        "too little, about right|just right, too much",
+        "below college, college, bachelor, master, doctor",
         "po|poor, fa|fair, ta|average|typical, gd|good, ex|excellent",
         "*, **, ***, ****, *****",
     )
@@ -122,7 +124,7 @@ ABOVE = r">=?|≥|over|above|more than|at least|older than|from"
 MORE = r"\+|plus|(?:and|or|&) (?:more|over|above|older|up|greater)|or higher"
 UNIT = re.compile(
     r"(?<![^\W\d]) ?(?:(?:years?|yrs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?)"
-    r"(?: olds?)?|employees|people|persons|times|kg|km|miles|m?[gl]|usd|eur|"
+    r"(?: olds?)?|employees|people|persons|times|kg|km(?:/h)?|miles|m?[gl]|usd|eur|"
     r"(?:per |/)(?:day|week|month|year))+\b"
 )
 RANGES: tuple[tuple[re.Pattern[str], str], ...] = (

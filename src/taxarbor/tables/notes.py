@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-
 from taxarbor._errors import counted, printable, some
 from taxarbor._number_text import format_number
 
@@ -29,14 +27,14 @@ MISSING = "TableEncoder(missing_values={})", "--missing {}"
 EXCLUDE = "X.drop(columns={})", "--exclude {}"
 NOTES = {
     "sentinel": ("numbers far beyond all others may stand for missing values", *MISSING),
-    "odd value": ("odd values among numbers count as missing", *CATEGORICAL),
+    "odd value": ("odd values among numbers or dates count as missing", *CATEGORICAL),
     "text": ("left out", "TableEncoder(text_features={})", "--text {}"),
     "identifier": ("left out", "TableEncoder(numeric_features={})", "--numbers {}"),
     "names": ("left out", *CATEGORICAL),
     "left out": ("left out", "", ""),
     "code": ("taken as numbers, though they look like codes", *CATEGORICAL),
-    "case": ("values that differ in case only are different, unless written alike", "", ""),
-    "copy": ("columns that are equal but for their unit all count", *EXCLUDE),
+    "case": ("values that differ in case only count as different", "", ""),
+    "copy": ("columns that tell the same all count", *EXCLUDE),
     "word": ("recognised", *MISSING),
     "date": ("recognised", "TableEncoder(date_features=None)", "--exclude {}"),
     "read": ("recognised", *CATEGORICAL),
@@ -130,9 +128,11 @@ def _describe_missing(columns: "Columns") -> Iterator[Note]:
     ]
     if missing.any():
         worst, share = int(missing.argmax()), 100.0 * float(missing.mean())
+        parts = (columns.positions, columns.positions[missing > 0.0])  # those of a date are one
+        n_columns, n_missing = (len({*part.tolist()}) for part in parts)
         yield Note(
-            f"missing {'and rare ' if rare else ''}values in {np.count_nonzero(missing)} of "
-            f"{counted(len(columns), 'column')} are "
+            f"missing {'and rare ' if rare else ''}values in {n_missing} of "
+            f"{counted(n_columns, 'column')} are "
             f"imputed by means and shares: {format_number(share, 2)} % of the cells, most in "
             f"{columns[worst].label}, {format_number(100.0 * float(missing[worst]), 2)} %"
         )

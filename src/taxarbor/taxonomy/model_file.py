@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "taxarbor", 1
 META = "meta.json"
-MAX_MATRICES, MAX_BYTES, MAX_META = 1 << 28, (1 << 24, 64), (1 << 22, 64)
-"""Bytes of zeros that a large tree may have; of all members and of ``meta.json``, and more for
-each byte that they take in the file. A deflated byte may stand for a thousand, and text that is
-parsed takes 20 times as much."""
+MAX_MATRICES = 1 << 28  # bytes of zeros that a large tree may have
+MAX_BYTES, MAX_NODES, MAX_META = (1 << 24, 64), (1 << 20, 16), (1 << 22, 64)
+"""Bytes of all members, of a number for each node, and of ``meta.json``, and more for each byte
+that they take in the file. A deflated byte may stand for a thousand, a node takes 100 bytes,
+and text that is parsed takes 20 times as much."""
 LARGEST = 1e151  # largest mean: squares must fit. A fit makes none above 1e150
 _TREE = ("parents", "sizes", "score", "objective", "noise")
 _OPTIONAL_TREE = ("order", "totals")
@@ -212,14 +213,16 @@ def _read_archive(file: IO[bytes]) -> dict[str, Any]:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if META not in entries:
             raise FileFormatError("this is not a taxarbor file")
-        taken = sum(entry.compress_size for entry in entries.values())
+        taken = min(sum(entry.compress_size for entry in entries.values()), n_bytes)
         sizes = Counter({name: entry.file_size for name, entry in entries.items()})
         lines = sizes["parents.npy"] + sizes["noise_units.npy"]  # 8 bytes for each
         matrices = min(lines * sizes["columns_fills.npy"], MAX_MATRICES)
         given = sizes.total() - matrices
         meta = entries.pop(META)
         for name, size, stored, (least, ratio) in (
-            ("the arrays", given, min(taken, n_bytes), MAX_BYTES),
+            ("the arrays", given, taken, MAX_BYTES),
+            ("the columns", sizes["columns_fills.npy"], taken, MAX_BYTES),
+            ("the nodes", sizes["parents.npy"], taken, MAX_NODES),
             (META, meta.file_size, meta.compress_size, MAX_META),
         ):
             if size > least + ratio * stored:
@@ -235,4 +238,6 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any
     file = io.BytesIO(archive.read(entry))  # which compares its checksum
     npy.read_magic(file)
     shape, _, dtype = npy.read_array_header_1_0(file)
+    if dtype.itemsize < 4 and dtype.kind != "b":  # it would grow when it is used
+        raise FileFormatError(f"{entry.filename} holds {dtype}")
     return np.frombuffer(file.getbuffer(), dtype, offset=file.tell()).reshape(shape).copy()
