@@ -4,9 +4,12 @@ Frames are read through narwhals: those of pandas, polars, pyarrow, Modin and cu
 these libraries has to be installed.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from datetime import date, time
+from functools import partial
+from itertools import count
 from typing import Any, NamedTuple, Protocol, SupportsFloat, TypeAlias, runtime_checkable
 
 import narwhals as nw
@@ -15,7 +18,14 @@ from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from taxarbor._errors import InputError, InputTypeError, require
+from taxarbor._errors import (
+    InputError,
+    InputTypeError,
+    TableWarning,
+    require,
+    some,
+    warn_caller,
+)
 from taxarbor._types import Array, IndexArray, Matrix, TableLike
 
 Frame: TypeAlias = nw.DataFrame[Any]
@@ -54,8 +64,8 @@ class ArrowStream(Protocol):
 def wrap_frame(X: TableLike) -> Frame | None:
     """Return a frame of any library as one of narwhals; None for all else.
 
-    Lazy frames and streams of Arrow are read into memory, but for those of Dask. Raises
-    InputError where two columns have one name.
+    Lazy frames and streams of Arrow are read into memory, but for those of Dask. Of columns of
+    one name all but the first get another, with a warning.
     """
     try:
         with require("a table of Arrow", "pyarrow"):
@@ -64,12 +74,33 @@ def wrap_frame(X: TableLike) -> Frame | None:
                 return known.collect()
             if known is X and isinstance(X, ArrowStream) and not isinstance(X, nw.DataFrame):
                 return nw.from_arrow(X, backend="pyarrow")
-    except DuplicateError as error:
-        names = ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
-        raise InputError(f"has several columns called {names}; rename them", "X") from error
+    except DuplicateError:
+        frame: Any = X
+        names = [*map(str, getattr(frame, "column_names", frame.columns))]
+        unique = make_unique(names)
+        repeated = [new for new, name in zip(unique, names, strict=True) if new != name]
+        warn_caller(f"names of columns are repeated: now {some(repeated, 5)}", TableWarning)
+        is_pandas = nw.dependencies.is_pandas_dataframe(frame)
+        rename = partial(frame.set_axis, axis=1) if is_pandas else frame.rename_columns
+        return wrap_frame(rename(unique))
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"is no table of Arrow: {error}", "X") from error
     return _simplify(known) if isinstance(known, nw.DataFrame) else None
+
+
+def make_unique(names: Iterable[str], separator: str = "_", first: int = 2) -> list[str]:
+    """Return names, each once: of several ``a``, the second becomes ``a_2``."""
+    given = [*names]
+    taken, seen, unique = {*given}, set(), []
+    numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(first))
+    for name in given:
+        new = name
+        while name in seen and new in taken:
+            new = f"{name}{separator}{next(numbers[name])}"
+        seen.add(name)
+        taken.add(new)
+        unique.append(new)
+    return unique
 
 
 def _simplify(frame: Frame) -> Frame:

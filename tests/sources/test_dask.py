@@ -172,6 +172,13 @@ def test_blocks_that_are_not_what_they_say():
             use()
 
 
+def test_files_of_a_folder_that_differ(tmp_path):
+    FRAME.to_parquet(tmp_path / "0.parquet")
+    FRAME[["c1"]].to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(InputError, match="c0"):
+        open_source(dd.read_parquet(tmp_path)).sample(5, 0)
+
+
 def test_errors_of_the_work_name_the_block():
     source = open_source(da.from_array(X, chunks=(1000, 4)))
     for use in (source.apply(refuse, float).compute, lambda: source.route(refuse, DTYPES)):

@@ -360,6 +360,21 @@ def test_separators_and_marks_of_csv():
         assert "above" not in "".join(table.notes)
 
 
+def test_dots_are_thousands_beside_decimal_commas():
+    for first in ("950", "-1.050"):
+        lines = ["sales;price;share", f"{first};12,50;0.125", "12.400;9,90;0.5", "1.000.000;;1"]
+        for n_lines in (3, 4):
+            table = read("\n".join(lines[:n_lines]))
+            sales = (
+                TableEncoder().fit(pd.concat([table.X] * 30)).columns_.read(table.X).data[:2, 0]
+            )
+            np.testing.assert_array_equal(sales, [int(first.replace(".", "")), 12_400])
+            assert table.X["share"][0] == 0.125
+    assert any("sales" in note for note in read("\n".join(lines[:3])).notes)
+    plain = read("a;b\n1.250;x\n2.500;y\n")
+    assert plain.X["a"].tolist() == [1.25, 2.5]
+
+
 def test_a_first_line_of_numbers_is_no_header():
     for ending in ("\n", "\r\n", "\r"):
         table = read(ending.join(["1,2.5,-1e3", "4,5,6", ""]))
@@ -373,6 +388,9 @@ def test_a_first_line_of_numbers_is_no_header():
         assert table.feature_names is None
         assert len(table.X) == 2
         assert len(table.notes) == 1
+    flowers = read("5.1,3.5,setosa\n4.9,3,setosa\n7,3.2,virginica\n")
+    assert (flowers.X.shape, flowers.feature_names, len(flowers.notes)) == ((3, 3), None, 1)
+    assert read("a,2019,2020\nb,1,2\nb,3,4\n").feature_names == ("a", "2019", "2020")
     assert "no column has a name" in refusal("1,9\n3,4", columns=["a"])
     assert "no column has a name" in refusal("1,9\n3,4", label_column="a")
 

@@ -1,8 +1,10 @@
 """Dates as people write them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from taxarbor import TableEncoder
 from taxarbor.tables._spelled_dates import (
     find_date_format,
     find_date_parts,
@@ -65,6 +67,14 @@ def test_rare_other_texts_are_missing():
     assert found is not None
     assert np.isnat(parse_dates(texts, found)).tolist() == [False, False, True, True]
     assert find_date_format(texts, [6, 3, 1, 5]) is None
+
+
+def test_first_days_of_months_are_no_days_of_january():
+    texts = [f"01/{month:02}/2024" for month in range(1, 13)]
+    assert find_date_format(texts, [1] * 12) == "day/month/year"
+    assert find_date_format([*texts, "01/13/2024"], [1] * 13) == "month/day/year"
+    frame = pd.DataFrame({"d": texts * 9, "x": np.arange(108) % 7})
+    assert "d (month, as day/month/year)" in str(TableEncoder().fit(frame).columns_.notes[0])
 
 
 def test_parts_that_vary():

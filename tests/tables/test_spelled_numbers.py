@@ -59,7 +59,10 @@ def test_odd_values_are_few_rows():
     found = find_number_format(texts, [10] * 50 + [5, 5, 5])
     assert found is not None
     assert [*compress(texts, np.isnan(parse_numbers(texts, found)))] == ["other", ">3"]
-    assert find_number_format(texts, [10] * 50 + [40, 40, 5]) is None
+    assert find_number_format(texts, [10] * 50 + [40, 140, 5]) is not None
+    for totals in ([40, 400, 5], [20] * 6):
+        texts = [*map(str, range(50)), *(f"{word} other" for word in "abcdef"[: len(totals)])]
+        assert find_number_format(texts, [10] * 50 + totals) is None
     assert find_number_format([], []) is None
     # One padded number among a thousand is a slip, not a code.
-    assert find_number_format([*texts, "05"], [20] * 50 + [1] * 4) is not None
+    assert find_number_format([*texts[:53], "05"], [20] * 50 + [1] * 4) is not None

@@ -52,6 +52,7 @@ class ColumnSummary:
         self.varies: NDArray[np.bool_] = self.spread > CONSTANT * np.abs(self.mean)
         self._histograms: dict[int, tuple[Array, list[int]]] = {}  # edges and counts
 
+    @np.errstate(over="ignore")  # rows of weight zero may hold any number
     def distances(self, rows: IndexArray, mean: Array) -> Array:
         """Return how far rows are from their mean, in units of their median distance."""
         # Columns are measured in standard deviations over all rows.

@@ -405,6 +405,7 @@ def _number_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
+@np.errstate(over="ignore")
 def _find_largest(values: Array, ties: Array, n: int) -> IndexArray:
     """Return the n largest values, but not the smallest; of equals, the largest in ``ties``."""
     keys = np.where(np.isfinite(values), values, 0.0).round(DIGITS)

@@ -49,7 +49,7 @@ class DaskSource:
 
             some = self.X if _is_array(self.X) else self.X[self.X.columns[:1].tolist()]
             find_shape = dask.delayed(attrgetter("shape"))
-            sizes = [n for n, *_ in dask.compute(*map(find_shape, _split(some)))]
+            sizes = [n for n, *_ in _compute([*map(find_shape, _split(some))])]
         bounds = np.cumsum([0, *sizes], dtype=np.intp)
         if not bounds[-1]:
             raise InputError("has no rows; all of its partitions are empty", "X")
@@ -71,12 +71,10 @@ class DaskSource:
 
     def sample(self, n: int, seed: int, weights: Array | None = None) -> Sample:
         """Return the n rows with the lowest keys."""
-        import dask
-
         rows, counts = draw_rows(self.n_rows, n, seed, weights)
         n_drawn = np.diff(np.searchsorted(rows, self.bounds))
         slices = {k: some for k, some in self.slices.items() if n_drawn[k]}
-        tables = dask.compute(*self._map(partial(_take, rows), slices))
+        tables = _compute(self._map(partial(_take, rows), slices))
         return add_vectors(Sample(_stack(tables), rows, counts, self.n_rows), self.embedding)
 
     def keep(self, names: Collection[str]) -> "DaskSource":
@@ -93,7 +91,7 @@ class DaskSource:
         import dask.array as da
 
         results = dask.persist(*self._map(work, self.slices))
-        totals = dask.compute(*(result[1] for result in results))
+        totals = _compute([result[1] for result in results])
         sizes = [rows.stop - rows.start for rows in self.slices.values()]
         arrays = []
         for j, dtype in enumerate(dtypes):
@@ -153,6 +151,15 @@ def _is_array(X: Collected) -> bool:
     import dask.array as da
 
     return isinstance(X, da.Array)
+
+
+def _compute(tasks: Sequence[Collected]) -> Sequence[Any]:
+    import dask
+
+    try:
+        return tuple(dask.compute(*tasks))
+    except KeyError as error:  # of Dask, where files of a folder differ
+        raise InputError(f"has a partition that lacks a column: {error}", "X") from error
 
 
 def _split(X: Collected) -> list[Collected]:

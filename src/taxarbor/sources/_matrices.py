@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._errors import FileFormatError, require
+from taxarbor._frames import make_unique
 from taxarbor._types import IndexArray, Matrix
 from taxarbor.rows import check_structure
 from taxarbor.sources.file_checks import (
@@ -24,7 +25,6 @@ from taxarbor.sources.file_checks import (
     check_matrix,
     count_block_rows,
     list_names,
-    make_unique,
 )
 
 if TYPE_CHECKING:

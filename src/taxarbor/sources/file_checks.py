@@ -4,11 +4,10 @@ import difflib
 import errno
 import math
 import os
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, final, runtime_checkable
 
@@ -145,21 +144,6 @@ def check_unique(title: str, names: Iterable[str]) -> None:
     """Raise FileFormatError if two columns have the same name."""
     if duplicates := [name for name, number in Counter(names).items() if number > 1]:
         raise FileFormatError(f"{title} has several columns called {list_names(duplicates)}")
-
-
-def make_unique(names: Iterable[str], separator: str = "_", first: int = 2) -> list[str]:
-    """Return names, each once: of several ``a``, the second becomes ``a_2``."""
-    given = [*names]
-    taken, seen, unique = {*given}, set(), []
-    numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(first))
-    for name in given:
-        new = name
-        while name in seen and new in taken:
-            new = f"{name}{separator}{next(numbers[name])}"
-        seen.add(name)
-        taken.add(new)
-        unique.append(new)
-    return unique
 
 
 def check_matrix(title: str, dtype: np.dtype[Any], shape: Sequence[int]) -> None:

@@ -398,7 +398,8 @@ class _ColumnReader:
             present, totals = np.unique(days, return_counts=True)
             reading = replace(like, kind=part, categories=tuple(WEEKDAYS[at] for at in present))
             found += _describe_shares(reading, encode_times(reading, times), totals)
-        self._remark("date", name, ", ".join(parts))
+        order = [f"as {one}" for one in like.format if "/" in one]
+        self._remark("date", name, ", ".join([*parts, *order]))
         return found
 
     def _read_texts(self, name: str, cells: Cells, kind: str) -> list[FoundColumn]:

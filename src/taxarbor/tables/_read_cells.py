@@ -11,7 +11,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, time
@@ -22,7 +22,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from taxarbor._errors import FileFormatError, counted, require
-from taxarbor.sources.file_checks import check_present, list_names, make_unique
+from taxarbor._frames import make_unique
+from taxarbor.sources.file_checks import check_present, list_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,8 +43,10 @@ CELLS_AT_ONCE, MIN_ROWS_AT_ONCE = 1 << 23, 1 << 14
 QUOTED = re.compile(r'"(?:[^"]|"")*"?')
 MARK = re.compile(r'"?sep=([\t;|,])"?\s*', re.IGNORECASE)
 """The first line of texts that Excel writes for itself."""
+COMMA, THOUSANDS = r"-?\d{1,3}(?:\.?\d{3})*,\d+", r"-?[1-9]\d{0,2}(?:\.\d{3})+"
+N_TRIED = 1000  # rows in which decimal commas are sought
 YEAR = re.compile(r"(19|20)\d\d")
-NO_HEADER = "the first line holds numbers only and was used as a row: the columns have no names"
+NO_HEADER = "the first line holds values, and was used as a row: the columns have no names"
 
 
 @final
@@ -129,9 +132,29 @@ def _read_text(text: io.TextIOWrapper, request: Request, separator: str | None) 
     last = header.names[-1]
     may_be_odd = has_surplus or (last not in header.unnamed and _are_empty(frame[last]).any())
     notes = _describe_odd_lines(text, header, found) if may_be_odd else []
+    if found != "," and (thousands := _read_thousands(frame, parse)):
+        notes.append(f"dots are thousands in {list_names(thousands)}, beside decimal commas")
     if separator not in (None, found):
         notes.append(f"its cells are separated by {SEPARATORS[found]}")
     return header.finish(frame, request, notes)
+
+
+def _read_thousands(frame: "pd.DataFrame", parse: Callable[..., "pd.DataFrame"]) -> list[str]:
+    """Read 12.400 as thousands in columns that allow it, which are returned, beside commas."""
+    import pandas as pd
+
+    names = [name for name, cells in frame.items() if cells.dtype.kind == "f"]
+    texts = frame.head(N_TRIED).select_dtypes(exclude=["number", "bool"])
+    spelled = [texts[name].dropna().astype(str).str.fullmatch(COMMA) for name in texts]
+    if not names or not any(len(one) and one.mean() > 0.9 for one in spelled):
+        return []
+    read = []
+    for name, cells in parse(names)[names].items():
+        dotted = cells[cells.str.contains(".", regex=False, na=False)]
+        if len(dotted) and dotted.str.fullmatch(THOUSANDS).all():
+            frame[name] = pd.to_numeric(cells.str.replace(".", "", regex=False))
+            read.append(name)
+    return read
 
 
 def _read_lines(text: io.TextIOWrapper) -> list[str]:
@@ -391,7 +414,9 @@ def find_header(rows: Sequence[Sequence[str]], request: Request) -> Header:
     at, first = filled[n_titles]
     body = [cells for _, cells in filled[n_titles + 1 :]]
     width = _find_width(body)
-    has_names = not all(map(_is_number, first))
+    below = zip(*(cells for cells in body if len(cells) == len(first)), strict=True)
+    recurs = any(cell in column for cell, column in zip(first, below, strict=False) if cell)
+    has_names = not (all(map(_is_number, first)) or (recurs and any(map(_is_number, first))))
     if has_names and width == len(first) + 1:  # R names no row names; others end in a comma
         ends_filled = any(cells[-1] for cells in body if len(cells) == width)
         first = ["", *first] if ends_filled else [*first, ""]

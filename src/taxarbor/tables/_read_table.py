@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, require
-from taxarbor._frames import as_canonical
+from taxarbor._frames import as_canonical, make_unique
 from taxarbor._types import TableLike
 from taxarbor.rows import check_structure
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
@@ -32,7 +32,6 @@ from taxarbor.sources.file_checks import (
     check_unique,
     find_columns,
     list_names,
-    make_unique,
     reading,
 )
 from taxarbor.tables._column_checks import find_row_names

@@ -82,6 +82,11 @@ def find_date_format(texts: Sequence[str], counts: Sequence[int] | IndexArray) -
             break
     if best is None or most < MIN_SHARE * total:
         return None
+    if best == "month/day/year":  # or the first day of each month
+        other = parse_dates(texts, "day/month/year")
+        is_first = other.astype("datetime64[D]") == other.astype("datetime64[M]")
+        if weights[is_first].sum() == most:
+            return "day/month/year"
     if best == "year-month":  # seasons such as 2010-11 are none
         months = times[~np.isnat(times)].astype("datetime64[M]").astype(np.int64)
         if ((months // 12 + 1971) % 100 == months % 12 + 1).all():

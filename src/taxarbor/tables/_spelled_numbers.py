@@ -16,6 +16,8 @@ from taxarbor._types import IndexArray
 
 MIN_SHARE = 0.9
 """Share of the rows that a format must read; the texts of the others are odd."""
+MAX_FREQUENT, MIN_NUMBER_SHARE = 2, 0.6
+"""Odd texts that many rows may have, and the share of the rows with numbers beside them."""
 MIN_CODE_SHARE = 0.01
 """Share of the rows with codes such as 007 or 1.2.3 from which on nothing is a number."""
 SEPARATORS = (
@@ -67,8 +69,10 @@ def find_number_format(
     """Return the format that reads nearly all rows as numbers, None if there is none."""
     weights = np.asarray(counts, dtype=np.float64)
     tokens = [TEXT.fullmatch(text.translate(SAME)) for text in texts]
-    least = MIN_SHARE * weights.sum()
-    if not least or weights[[token is not None for token in tokens]].sum() < least:
+    is_odd = np.array([token is None for token in tokens], dtype=bool)
+    total, frequent = weights.sum(), np.sort(weights[is_odd])[-MAX_FREQUENT:].sum()
+    least = max(MIN_SHARE * (total - frequent), MIN_NUMBER_SHARE * total)
+    if not least or weights[~is_odd].sum() < least:
         return None
     units: Counter[tuple[str, bool]] = Counter()
     spellings: dict[tuple[str, bool], str] = {}
