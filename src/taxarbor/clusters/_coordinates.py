@@ -71,8 +71,7 @@ def reduce_wide(X: Matrix) -> Matrix:
     vectors, lengths, _ = randomized_svd(csr_array(X), N_WIDE, random_state=0)
     points = vectors * lengths
     norms = np.linalg.norm(points, axis=1, keepdims=True)
-    unit: Array = points / np.where(norms > 0.0, norms, 1.0)
-    return unit.astype(np.float32)
+    return np.asarray(points / np.where(norms > 0.0, norms, 1.0), dtype=np.float32)
 
 
 @final
@@ -146,8 +145,7 @@ def find_coordinates(
 
 def _scatter(values: Array) -> Array:
     exact = values[:, :-1].astype(np.float64)
-    scatter: Array = exact.T @ exact / len(exact)
-    return scatter
+    return exact.T @ exact / len(exact)
 
 
 def _principal_directions(rows: Rows, size: int, rng: np.random.Generator) -> Array:

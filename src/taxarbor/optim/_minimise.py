@@ -45,10 +45,7 @@ class HingeLoss:
         self.rows = rows
         self.n_models = n_children
         self.n_passes = 0.0
-
-    @property
-    def _factor(self) -> float:
-        return 2.0 / (self.rows.n_rows * self.n_models)
+        self._factor = 2.0 / (rows.n_rows * n_children)
 
     def evaluate(self, W: Array, labels: Labels) -> Point:
         """Sweep the rows once for new weights."""
@@ -183,8 +180,7 @@ def _working_set(W: Array, violations: Array) -> IndexArray:
     if size >= len(violations):
         return np.arange(len(violations))
     urgency = np.where(in_use, np.inf, violations)
-    chosen: IndexArray = np.sort(np.argsort(-urgency, kind="stable")[:size])
-    return chosen
+    return np.sort(np.argsort(-urgency, kind="stable")[:size])
 
 
 def _scale(loss: HingeLoss, point: Point, gradient: Array) -> float:
@@ -198,8 +194,7 @@ def _scale(loss: HingeLoss, point: Point, gradient: Array) -> float:
 
 def inner_rows(A: Array, v: Array) -> Array:
     """Return the inner product of each row of A with v, as ``inner`` does."""
-    product: Array = np.einsum("ij,j->i", A, v)
-    return product
+    return np.asarray(np.einsum("ij,j->i", A, v))
 
 
 class Metric:

@@ -23,8 +23,7 @@ def inner(A: Array, B: Array) -> float:
 def group_norms(W: Array, owner: IndexArray | None = None) -> Array:
     """Return the length of each feature's weights or, with owners, of all of its group's."""
     squares = np.einsum("mp,mp->p", W, W)
-    norms: Array = np.sqrt(squares if owner is None else np.bincount(owner, squares)[owner])
-    return norms
+    return np.sqrt(squares if owner is None else np.bincount(owner, squares)[owner])
 
 
 def group_shares(owner: IndexArray | None) -> Array | float:
@@ -66,8 +65,7 @@ class SparseGroupPenalty:
         V = np.sign(W) * np.maximum(np.abs(W) - step * self.l1, 0.0)
         norms = group_norms(V, self.owner)
         keep = np.maximum(norms - step * self.group, 0.0) / np.maximum(norms, TINY)
-        shrunk: Array = V * (keep / (1.0 + 2.0 * step * self.ridge))
-        return shrunk
+        return np.asarray(V * (keep / (1.0 + 2.0 * step * self.ridge)))
 
     def violations(self, W: Array, gradient: Array) -> Array:
         """Return, per feature, the distance of ``-gradient`` from the subdifferential at W.
@@ -83,8 +81,7 @@ class SparseGroupPenalty:
         rest = np.where(W == 0.0, at_zero, elsewhere)
         distance = group_norms(rest)
         whole = distance if self.owner is None else group_norms(rest, self.owner)
-        least: Array = np.where(norms == 0.0, np.maximum(whole - self.group, 0.0), distance)
-        return least
+        return np.where(norms == 0.0, np.maximum(whole - self.group, 0.0), distance)
 
     def optimality(self, W: Array, gradient: Array) -> float:
         """Return the largest violation over the features; 0 at a minimum."""

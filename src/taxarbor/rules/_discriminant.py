@@ -177,8 +177,7 @@ class Moments:
 
     @cached_property
     def means(self) -> Array:
-        means: Array = self.sums / np.maximum(self.counts, 1.0)[:, None]
-        return means
+        return self.sums / np.maximum(self.counts, 1.0)[:, None]
 
     @cached_property
     def scatter(self) -> Array:
@@ -206,12 +205,11 @@ class Moments:
     def discriminate(self, leaves: slice, features: IndexArray) -> tuple[Array, Array]:
         """Return weights and offsets of some leaves' scores; -inf for a leaf of no row."""
         means = self.means[leaves][:, features]
-        weights: Array
-        if len(features) == len(self.scatter):
-            weights = means @ self.inverse
-        else:
+        if len(features) < len(self.scatter):
             scatter = self.scatter[np.ix_(features, features)]
             weights = np.linalg.solve(scatter, means.T).T
+        else:
+            weights = means @ self.inverse
         offsets = -0.5 * np.einsum("kj,kj->k", weights, means)
         return weights, np.where(self.counts[leaves] > 0, offsets, -np.inf)
 

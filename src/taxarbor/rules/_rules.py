@@ -52,8 +52,7 @@ class ColumnPlane(NamedTuple):
 
     def divide(self, values: Array, rows: IndexArray) -> Mask:
         """Return which rows go to the second child."""
-        is_second: Mask = values[np.ix_(rows, self.features)] @ self.weights > self.threshold
-        return is_second
+        return values[np.ix_(rows, self.features)] @ self.weights > self.threshold
 
 
 def find_planes(

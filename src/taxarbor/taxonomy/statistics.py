@@ -67,8 +67,7 @@ class NodeStatistics:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.n_missing is not None and not columns.unit_length:
                 sums = sums + self.n_missing[:, columns.owner] * columns.fills
-            means: Array = sums / self.counts[:, None]
-        return means
+            return sums / self.counts[:, None]
 
     def take(self, nodes: IndexArray) -> "NodeStatistics":
         """Return the statistics of some nodes."""

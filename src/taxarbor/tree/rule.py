@@ -123,8 +123,7 @@ def best_scores(rule: LinearRule, scores: Array) -> Array:
     if rule.n_scores == rule.n_targets:
         return scores
     first = np.flatnonzero(np.diff(rule.targets, prepend=-1))
-    best: Array = np.maximum.reduceat(scores, first, axis=0)
-    return best
+    return np.maximum.reduceat(scores, first, axis=0)
 
 
 def merge_targets(rule: LinearRule, nodes: IndexArray) -> LinearRule | None:
