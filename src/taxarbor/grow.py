@@ -78,28 +78,10 @@ class BranchMerger:
 def grow(
     rows: Rows, splitter: Splitter, *, branching: int, stop: StoppingRule, run: Run
 ) -> TreeBuilder:
-    """Grow a tree.
+    """Grow a tree of ``branching`` children per split, whose nodes a splitter divides.
 
     Each leaf is tried once. Candidates wait in a heap; the one with the highest score is
-    applied, and its children are tried.
-
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    splitter : Splitter
-        Divides one node.
-    branching : int
-        Children per split.
-    stop : StoppingRule
-        When to stop.
-    run : Run
-        The seed, the thread pool and the observer.
-
-    Returns
-    -------
-    TreeBuilder
-        The tree; ``freeze`` it when nothing more is to be added.
+    applied, and its children are tried. ``freeze`` the tree when nothing more is to be added.
 
     Examples
     --------
