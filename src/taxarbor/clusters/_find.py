@@ -202,8 +202,7 @@ def find_clusters(
     tree, grown = grow_leaves(coordinates, splitter, fine, run, max_children=branching)
     if tree.n_leaves == 1:
         return Clusters(tree, grown)
-    leaves = Leaves.of(grown, tree.n_leaves, coordinates)
-    leaves, _ = compete(leaves, coordinates)
+    leaves, _ = compete(Leaves.of(grown, tree.n_leaves, coordinates), coordinates)
     if is_linked:
         n_requested, moved = stop.n_leaves or 0, np.mean(leaves.labels != grown)
         if n_requested > coordinates.n_coordinates and moved > MAX_MOVED:
@@ -233,8 +232,7 @@ def _choose_clusters(
     limit = stop
     while True:
         _, place = link_leaves(fine.means, fine.counts, limit)
-        leaves = _renumber(fine, place, coordinates)
-        leaves, _ = compete(leaves, coordinates)
+        leaves, _ = compete(_renumber(fine, place, coordinates), coordinates)
         place = merge_small(leaves.means, leaves.counts, min_size)
         n_missing = n_requested - int(place.max()) - 1
         n_kept = min((limit.n_leaves or 0) + n_missing, fine.n_leaves)

@@ -74,9 +74,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             Clusters, numbered as in ``labels_``; -1 for noise, where ``noise`` was set.
         """
         check_is_fitted(self)
-        n_threads = check_jobs(self.n_jobs)
-        labels: NDArray[np.intp] = apply(self.taxonomy_, X, route, n_threads=n_threads)
-        return labels
+        return apply(self.taxonomy_, X, route, n_threads=check_jobs(self.n_jobs))
 
     def predict_proba(self, X: TableLike) -> Array:
         """Predict how likely each row is to be in each cluster again, in a fit to other rows.
@@ -98,8 +96,7 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         taxonomy, n_threads = self.taxonomy_, check_jobs(self.n_jobs)
         n_leaves = taxonomy.tree.n_leaves
-        P: Array = apply(taxonomy, X, predict_proba, np.float64, n_leaves, n_threads=n_threads)
-        return P
+        return apply(taxonomy, X, predict_proba, np.float64, n_leaves, n_threads=n_threads)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         """Show the tree of a fitted model in notebooks, below its parameters."""

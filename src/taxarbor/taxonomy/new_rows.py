@@ -36,7 +36,7 @@ def apply(
     n_columns: int | None = None,
     *,
     n_threads: int = 1,
-) -> Any:
+) -> NDArray[Any]:
     """Return the result of some work for each row of any source; of Dask, a lazy array."""
     source = open_source(X, layer=_layer_of(taxonomy, X), n_threads=n_threads)
     taxonomy = add_columns(taxonomy, source)
@@ -51,7 +51,8 @@ def apply(
         return (work(counts, read, n_threads=n_threads),), unseen
 
     if isinstance(source, DaskSource):
-        return source.apply(run, dtype, n_columns)
+        lazy: NDArray[Any] = source.apply(run, dtype, n_columns)
+        return lazy
     (result,), unseen = source.route(run, (dtype,))
     warn_of_unseen(unseen)
     return result

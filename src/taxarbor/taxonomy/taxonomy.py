@@ -240,8 +240,7 @@ class Taxonomy:
             If a column that rules read is absent, or holds values that the fit did not see:
             both count as missing.
         """
-        labels: IndexArray = new_rows.apply(self, X, new_rows.route)
-        return labels
+        return new_rows.apply(self, X, new_rows.route)
 
     def predict_proba(self, X: TableLike) -> Array:
         """Return how likely each row of new data is to be in each leaf.
@@ -264,8 +263,7 @@ class Taxonomy:
         ((206, 6), True)
         """
         n_leaves, work = self.tree.n_leaves, probabilities.predict_proba
-        P: Array = new_rows.apply(self, X, work, np.float64, n_leaves)
-        return P
+        return new_rows.apply(self, X, work, np.float64, n_leaves)
 
     def to_text(
         self, max_depth: int | None = None, n_top: int = 3, *, max_nodes: int = 200
