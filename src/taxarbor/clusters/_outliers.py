@@ -54,6 +54,7 @@ def find_outliers(X: Matrix, seed: int, copies_per_row: float = 1.0) -> Mask | N
     # A neighbour of a far row is not much closer to the middle.
     (pool,) = np.nonzero(distances > (1.0 - RADIUS_SHARE) * MIN_FAR * usual)
     reference = pool[draw_positions(len(pool), REFERENCE_ROWS, node_seed(seed, (1,)))]
+    others = X[reference]
     n_needed = max(MIN_NEIGHBORS * copies_per_row, n // ROWS_PER_NEIGHBOR)
     n_needed = max(round(n_needed * len(reference) / len(pool)), 1)
     is_outlier = np.zeros(n, dtype=bool)
@@ -61,9 +62,7 @@ def find_outliers(X: Matrix, seed: int, copies_per_row: float = 1.0) -> Mask | N
         some = candidates[begin : begin + ROWS_AT_ONCE]
         away = distances[some]
         around = np.clip(MAX_RADIUS * usual, ROUNDING * away, RADIUS_SHARE * away)
-        n_around, n_equal = _count_within(
-            X[some], X[reference], middle, around, ROUNDING * away
-        )
+        n_around, n_equal = _count_within(X[some], others, middle, around, ROUNDING * away)
         # If the reference holds an equal row, one of these is the row itself.
         is_outlier[some] = n_around - (n_equal > 0) < n_needed
     return is_outlier if is_outlier.any() else None

@@ -244,9 +244,8 @@ class Taxarbor(TaxonomyEstimator):
                 X, embedding, feature_names, layer, use_raw=use_raw, n_threads=run.width
             )
             weights = check_weights(sample_weight, source.n_rows)
-            curve = None
-            if self.n_clusters == "auto":
-                curve = self._measure_cuts(source, weights, run)
+            is_auto = self.n_clusters == "auto"
+            curve = self._measure_cuts(source, weights, run) if is_auto else None
             settings = self._check_parameters(None if curve is None else curve.suggested)
             n_sample = count_sample_rows(source.n_rows, settings.stop, settings.branching)
             sample = source.sample(n_sample, run.seed, weights)

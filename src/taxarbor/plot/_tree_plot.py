@@ -39,7 +39,7 @@ FONT_SIZE, LINE_HEIGHT = 8.0, 11.0  # the latter from one baseline to the next
 MAX_LETTERS = 28  # of a line
 MAX_INCHES = 100.0  # of a new figure
 POINTS_PER_INCH = 72.0
-LITERAL = {"parse_math": False, "usetex": False}  # "$" is no mathematics
+LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}  # "$" is no mathematics
 # Boxes
 GAP_ACROSS, GAP_ALONG, MARGIN, STUB = 8.0, 28.0, 6.0, 10.0
 PAD, SPACE = 6.0, 3.5  # within boxes, and between lines and bar
@@ -481,8 +481,7 @@ def plot_dendrogram(taxonomy: object, *, ax: "Axes | None" = None) -> "Axes":
         ax.yaxis.tick_right()
         ax.tick_params("y", length=0.0)
         at = 10.0 * np.arange(tree.n_leaves) + 5.0
-        look: dict[str, Any] = {"color": INK, "fontsize": FONT_SIZE, **LITERAL}
-        ax.set_yticks(at, names, **look)
+        ax.set_yticks(at, names, color=INK, fontsize=FONT_SIZE, **LITERAL)
     return ax
 
 
