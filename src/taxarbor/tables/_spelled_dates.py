@@ -42,7 +42,7 @@ SHORT_YEAR = r"(?P<short>\d\d)"
 NAME = r"(?P<name>[^\W\d_]{3,9})\.?"
 NTH = rf"{DAY}(?:st|nd|rd|th|\.)?"
 TIME = (
-    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::\d\d(?:[.,]\d+)?)?"
     r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
 )
 ZONE = r"(?: ?(?:Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?))?"
@@ -160,7 +160,6 @@ def _parse(token: re.Match[str]) -> datetime | None:
             return None
         hour = hour % 12 + 12 * (given["half"] in "Pp")
     try:
-        second = min(int(given.get("second", 0)), 59)
-        return datetime(year, month, int(given["day"]), hour, int(given["minute"]), second)
+        return datetime(year, month, int(given["day"]), hour, int(given["minute"]))
     except ValueError:
         return None
