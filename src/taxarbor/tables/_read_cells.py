@@ -122,12 +122,8 @@ def _read_text(text: io.TextIOWrapper, request: Request, separator: str | None) 
     except (ParserError, ParserWarning):  # lines with too many cells
         parse, has_surplus = partial(parse, trims=True), True
         frame = parse()
-    mixed = [  # pandas finds the types of a long column part by part
-        name
-        for name, cells in frame.items()
-        if cells.dtype == object and infer_dtype(cells).startswith("mixed")
-    ]
-    if mixed:
+    mixed = [name for name, cells in frame.items() if infer_dtype(cells).startswith("mixed")]
+    if mixed:  # pandas finds the types of a long column part by part
         frame = parse(mixed)
     last = header.names[-1]
     may_be_odd = has_surplus or (last not in header.unnamed and _are_empty(frame[last]).any())
@@ -317,20 +313,16 @@ def _make_frame(cells: Mapping[Any, Sequence[Any]], as_text: Sequence[str]) -> "
     """Return the columns by their types, and some as text."""
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            name: pd.Series([*map(_as_text, column)], dtype=object)
-            if name in as_text
-            else _infer(column)
-            for name, column in cells.items()
-        }
-    )
+    columns = cells.items()
+    return pd.DataFrame({name: _infer(one, is_text=name in as_text) for name, one in columns})
 
 
-def _infer(cells: Sequence[Any]) -> Any:
-    """Return numbers, booleans, dates or texts; texts where types are mixed."""
+def _infer(cells: Sequence[Any], *, is_text: bool) -> Any:
+    """Return numbers, booleans, dates or texts; texts where asked for or types are mixed."""
     import pandas as pd
 
+    if is_text:
+        return pd.Series([*map(_as_text, cells)], dtype=object)
     cells = [None if _is_missing(cell) else cell for cell in cells]
     present = [cell for cell in cells if cell is not None]
     type_ = pd.api.types.infer_dtype(present, skipna=False)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from taxarbor._errors import FileFormatError, InputError, InputTypeError, require
-from taxarbor._frames import as_canonical, make_unique
+from taxarbor._frames import as_canonical, float_type, make_unique
 from taxarbor._types import TableLike
 from taxarbor.rows import check_structure
 from taxarbor.sources._matrices import get_frame, open_group, open_h5ad, open_npy, read_column
@@ -316,8 +316,7 @@ def _read_npy(path: str | os.PathLike[str], request: Request) -> Table:
         names = list_names(request.text_columns)
         raise FileFormatError(f"{request.name} is an array, so it has no column {names}")
     reader = open_npy(path)
-    X = reader.read(0, reader.shape[0])
-    return _make_matrix_table(request, X, None, {}, "")
+    return _make_matrix_table(request, reader.read(0, reader.shape[0]), None, {}, "")
 
 
 def _read_npz(path: str | os.PathLike[str], request: Request) -> Table:
@@ -452,8 +451,8 @@ def _make_matrix_table(
     if request.columns is not None:
         chosen = find_columns(request.name, request.columns, names)
         X, names = (X.tocsr() if is_sparse else X)[:, chosen], request.columns
-    dtype = np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64
-    dtype = X.dtype if X.dtype == np.uint8 and not is_sparse else dtype  # may be packed bits
+    may_be_bits = X.dtype == np.uint8 and not is_sparse
+    dtype = X.dtype if may_be_bits else float_type(X)
     with np.errstate(over="ignore"):  # an overflow is infinite, which a fit refuses
         X = as_canonical(X.astype(dtype)) if is_sparse else np.ascontiguousarray(X, dtype=dtype)
     return Table(
