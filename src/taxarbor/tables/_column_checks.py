@@ -201,10 +201,8 @@ def _are_high(n: int, distinct: Array, totals: NDArray[Any], least: float) -> bo
         return False
     ends_in_nine = (others % 10.0 == 9.0) | (np.round(100.0 * others) % 10.0 == 9.0)
     is_price = np.average(ends_in_nine, weights=rows) >= MAX_SHARE_OF_NINES
-    gap, bulk = (
-        distinct[-n] - others[-1],
-        others[np.searchsorted(rows.cumsum(), 0.01 * rows.sum())],
-    )
+    gap = distinct[-n] - others[-1]
+    bulk = others[np.searchsorted(rows.cumsum(), 0.01 * rows.sum())]
     part = 1.0 if f"{distinct[-1]:.10g}".strip("9.") else 0.5
     return bool(gap > part * (others[-1] - bulk) and not is_price)
 
@@ -263,8 +261,7 @@ def find_copies(X: Array, rtol: float = 1e-3) -> list[tuple[int, ...]]:
     for i, j in np.argwhere(alike).tolist():
         alike[i, j] = _are_copies(X[:, i], X[:, j], rtol)
     _, owner = connected_components(alike)
-    copies = np.flatnonzero(alike.any(axis=0) | alike.any(axis=1))
-    groups = dict.fromkeys(owner[copies].tolist())
+    groups = np.flatnonzero(np.bincount(owner) > 1)
     return [tuple(np.flatnonzero(owner == group).tolist()) for group in groups]
 
 

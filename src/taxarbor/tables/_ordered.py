@@ -127,15 +127,14 @@ UNIT = re.compile(
     r"(?: olds?)?|employees|people|persons|times|kg|km(?:/h)?|miles|m?[gl]|usd|eur|"
     r"(?:per |/)(?:day|week|month|year))+\b"
 )
-RANGES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(rf"(?:{BELOW}) ?{AMOUNT}|{AMOUNT} (?:or|and) (?:less|under|younger)"), "below"),
-    (re.compile(rf"(?:{ABOVE}) ?{AMOUNT}|{AMOUNT} ?(?:{MORE})"), "above"),
-    (
-        re.compile(rf"[\[(]?{AMOUNT} ?(?:[-\u2013\u2014]|to|and|,|\.\.+|<) ?<?{AMOUNT}[\])]?"),
-        "between",
+RANGES = {
+    "below": re.compile(rf"(?:{BELOW}) ?{AMOUNT}|{AMOUNT} (?:or|and) (?:less|under|younger)"),
+    "above": re.compile(rf"(?:{ABOVE}) ?{AMOUNT}|{AMOUNT} ?(?:{MORE})"),
+    "between": re.compile(
+        rf"[\[(]?{AMOUNT} ?(?:[-\u2013\u2014]|to|and|,|\.\.+|<) ?<?{AMOUNT}[\])]?"
     ),
-    (re.compile(AMOUNT), "one"),
-)
+    "one": re.compile(AMOUNT),
+}
 SCALE_OF = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
 
 
@@ -175,7 +174,7 @@ def _rank_ranges(texts: Sequence[str]) -> list[Rank] | None:
 
 
 def _read_range(text: str) -> tuple[float, float] | None:
-    for pattern, kind in RANGES:
+    for kind, pattern in RANGES.items():
         if token := pattern.fullmatch(text):
             parts = token.groups()
             pairs = [pair for pair in zip(parts[::2], parts[1::2], strict=True) if pair[0]]
@@ -184,8 +183,8 @@ def _read_range(text: str) -> tuple[float, float] | None:
                 float(digits.replace(",", "")) * SCALE_OF.get(suffix, last)
                 for digits, suffix in pairs
             ]
-            low, high = numbers[0], numbers[-1]
-            low, high = -inf if kind == "below" else low, inf if kind == "above" else high
+            low = -inf if kind == "below" else numbers[0]
+            high = inf if kind == "above" else numbers[-1]
             return (low, high) if low <= high else None
     return None
 
