@@ -16,8 +16,6 @@ from taxarbor._errors import InputError, TableWarning, counted
 from taxarbor.cli import _shell as shell
 
 AUTO: Final = "auto"
-DEMO_CLUSTERS = 12
-CLASS_DEPTH = 2  # level of the classification whose classes colour the page
 ExportFormat: TypeAlias = Literal["json", "newick", "dot", "csv"]
 SUFFIXES: dict[str, ExportFormat] = {
     **{".json": "json", ".csv": "csv"},
@@ -155,8 +153,8 @@ def demo(
     check_outputs((output,), (), force=force)
     animals = load_animals()
     X, names = animals.X / animals.X.max(axis=0), animals.names
-    classes = ClassTree.read(animals.tree).ancestors_of(names, CLASS_DEPTH)
-    begin, estimator = time.perf_counter(), Taxarbor(DEMO_CLUSTERS, random_state=0)
+    classes = ClassTree.read(animals.tree).ancestors_of(names, 2)  # which colour the page
+    begin, estimator = time.perf_counter(), Taxarbor(12, random_state=0)
     taxonomy = estimator.fit(X, feature_names=animals.feature_names).taxonomy_
     document = {**summarize(taxonomy), "seconds": time.perf_counter() - begin}
     report(taxonomy, X, output, row_names=names, classes=classes, title="Animals")

@@ -184,9 +184,8 @@ def describe_reading(taxonomy: Taxonomy, rows: Table, id_column: str | None) -> 
         are_numbers = all(map(INTEGER.fullmatch, rows.row_names or ()))
         option = f"--{'numbers' if are_numbers else 'categories'} {quote(name)}"
         few = are_numbers or len(rows.row_names or ()) <= MAX_CATEGORIES
-        notes.insert(
-            0, Note(f"{name!r} names the rows, and is no feature", "", option if few else "")
-        )
+        text = f"{name!r} names the rows, and is no feature"
+        notes.insert(0, Note(text, "", option if few else ""))
     columns = replace(taxonomy.columns, notes=(*notes, *map(Note, rows.notes)))
     return replace(taxonomy, columns=columns, made_by=made_by)
 

@@ -528,8 +528,7 @@ class _ColumnReader:
         folded: defaultdict[str, list[str]] = defaultdict(list)
         for text in common:
             folded[text.casefold()].append(text)
-        alike = [" = ".join(group) for group in folded.values() if len(group) > 1]
-        if alike:
+        if alike := [" = ".join(group) for group in folded.values() if len(group) > 1]:
             self._remark("case", of.name, some([*map(cut, alike)], 2))
         cells = encode_texts(reading, of.factor.texts)[of.factor.codes]
         return _describe_shares(reading, cells, np.array([*common.values()]))

@@ -265,15 +265,14 @@ def _encode_table(
     columns = encoder.columns_.equalize()
     rows = columns.join(cells, n_rows, columns.dtype_of(table))
     data = columns.scale_rows(rows.data)
+    check_range(data)
+    notes = [*_describe_matrix(cells, sample.embedding), *columns.notes]
     empty = find_empty_rows(rows.missing)
     if empty is not None:
         n_empty = int(empty.sum())
-        verb = "is" if n_empty == 1 else "are"
-        note = Note(f"{counted(n_empty, 'row')} without any value {verb} excluded from the fit")
-        columns = replace(columns, notes=(*columns.notes, note))
-    check_range(data)
-    notes = _describe_matrix(cells, sample.embedding)
-    columns = replace(columns, notes=(*notes, *columns.notes))
+        excluded = f"without any value {'is' if n_empty == 1 else 'are'} excluded from the fit"
+        notes.append(Note(f"{counted(n_empty, 'row')} {excluded}"))
+    columns = replace(columns, notes=tuple(notes))
     if is_auto:
         _warn(columns.notes)
     owner, vectors = _find_owner(columns), _find_embedding(sample, columns, data)
