@@ -107,8 +107,7 @@ def round_thresholds(
     first, last = leaves_below(taxonomy.tree)
     rules = list(taxonomy.tree.rules)
     for node, rule in enumerate(taxonomy.tree.rules):
-        feature = None if rule is None else dividing_feature(rule)
-        if rule is None or feature is None:
+        if rule is None or (feature := dividing_feature(rule)) is None:
             continue
         rows = np.flatnonzero((leaf_of >= first[node]) & (leaf_of < last[node]))
         column = columns[:, [feature]]

@@ -228,8 +228,7 @@ class Tree:
         )
 
     def __repr__(self) -> str:
-        sizes = f"n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height}"
-        return f"Tree({sizes})"
+        return f"Tree(n_rows={self.n_rows}, n_leaves={self.n_leaves}, height={self.height})"
 
     @property
     def root(self) -> int:
