@@ -447,16 +447,11 @@ def _count_titles(filled: Sequence[Sequence[str]]) -> int:
         return 0
     if longest > 1:  # or it may be the header, and the next line a row of texts
         columns = zip(header, *(row for row in body if len(row) == len(header)), strict=True)
-        named = [cells for name, *cells in columns if name[:1].isalpha()]
-        is_clear = {*header}.isdisjoint(MISSING) and any(map(_are_numbers, named))
-        return n_titles if is_clear else 0
+        named = [{*cells}.difference(MISSING) for name, *cells in columns if name[:1].isalpha()]
+        is_clear = any(cells and all(map(_is_number, cells)) for cells in named)
+        return n_titles if is_clear and {*header}.isdisjoint(MISSING) else 0
     has_numbers = any(_is_number(cell) for cells in body for cell in cells)
     return n_titles if len(header) > 2 or has_numbers else 0
-
-
-def _are_numbers(cells: Sequence[str]) -> bool:
-    present = [cell for cell in cells if cell not in MISSING]
-    return bool(present) and all(map(_is_number, present))
 
 
 def _find_width(rows: Sequence[Sequence[str]]) -> int:

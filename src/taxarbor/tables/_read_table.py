@@ -113,7 +113,7 @@ def read_table(
     layer: str | None = None,
     features: Sequence[str] = (),
 ) -> Table:
-    r"""Return the rows in a file.
+    r"""Return the columns of a file, with the names and labels of the rows.
 
     Of all formats but npy, npz and h5ad, all columns are returned as a data frame, with missing
     values; a :class:`~taxarbor.TableEncoder` decides their types, and which are used. If
@@ -144,11 +144,6 @@ def read_table(
         The layer of an h5ad file to read instead of ``X``; ``raw/X`` is the matrix of ``raw``.
     features : sequence of str, optional
         Columns that never become the names of the rows.
-
-    Returns
-    -------
-    Table
-        The columns, names and labels.
 
     Raises
     ------
