@@ -70,7 +70,6 @@ DEGREE = re.compile(
 )
 MAX_CODES, MIN_ROWS_OF_CODES, MIN_PRESENT_SHARE = 60, 100, 0.8
 
-MIN_CORRELATION = 0.999
 MIN_ROWS_OF_COPY = 5
 """Rows in which a column differs from its most common value, to be called a copy."""
 
@@ -273,7 +272,7 @@ def _are_copies(a: Array, b: Array, rtol: float) -> bool:
         return False
     a, b = a / std_a, b / std_b
     correlation = float(a @ b) / len(a)
-    if abs(correlation) < MIN_CORRELATION:
+    if abs(correlation) < 0.999:
         return False
     # The coarser of two roundings moves a value by half a step; booleans differ by a whole one.
     step = max(_find_step(a), _find_step(b))

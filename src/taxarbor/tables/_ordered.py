@@ -6,8 +6,6 @@ from itertools import pairwise
 from math import inf
 from typing import TypeAlias
 
-MIN_LEVELS = 3
-"""Categories from which on an order matters."""
 MAX_NUMBERED = 12
 """Numbered labels up to which their numbers are taken for an order, not for codes."""
 
@@ -144,7 +142,7 @@ def find_order(values: Sequence[str], *, is_numbered: bool = True) -> tuple[str,
     All of them must belong to one scale, and each must be another level of it. Numbers before
     the names of classes are no order.
     """
-    if len(values) < MIN_LEVELS:
+    if len(values) < 3:  # of two, an order says nothing
         return None
     texts = [" ".join(value.casefold().split()) for value in values]
     ranks = _rank_numbered(texts) if is_numbered else None
