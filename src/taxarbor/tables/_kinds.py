@@ -8,6 +8,7 @@ finished :class:`~taxarbor.tables.columns.Columns`.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -295,11 +296,10 @@ class _ColumnReader:
         self.is_frame = isinstance(table, nw.DataFrame)
         self.is_checked = self.is_frame and len(names) <= MAX_COLUMNS_CHECKED
         columns: Any = zip(names, iterate_columns(table), strict=True) if self.is_frame else ()
-        integers = {name: cells for name, cells in columns if cells.dtype.is_integer()}
-        self.integers = frozenset(integers)
+        self.integers = {name: cells for name, cells in columns if cells.dtype.is_integer()}
         self.days = {
             name
-            for name, cells in integers.items()
+            for name, cells in self.integers.items()
             if name not in self.numbers and looks_like_days(as_numbers(cells, name))
         }
         self.remarks: Remarks = defaultdict(list)
@@ -430,12 +430,10 @@ class _ColumnReader:
 
     def _find_levels(self, of: _Texts) -> Sequence[str] | None:
         """Return the values in their order; missing ones, and rare odd ones, have no place."""
-        is_numbered = not is_named_like_codes(of.name)
+        find = partial(find_order, is_numbered=not is_named_like_codes(of.name))
         values = [one for one in of.totals if one.casefold() not in MISSING_TEXTS - {"none"}]
         common = [one for one in values if of.totals[one] >= self.least_rows]
-        return find_order(values, is_numbered=is_numbered) or find_order(
-            common, is_numbered=is_numbered
-        )
+        return find(values) or find(common)
 
     def _read_spelled(self, of: _Texts) -> list[FoundColumn] | None:
         """Return what a column is whose texts spell dates or numbers, None if they do not."""

@@ -306,8 +306,7 @@ def _find_embedding(sample: Sample, columns: Columns, data: Any) -> Array | None
     size = min(MAX_LATENT, *(length - 1 for length in words.shape))
     if size < 1:
         return None
-    vectors: Array = normalize(TruncatedSVD(size, random_state=0).fit_transform(words))
-    return vectors
+    return np.asarray(normalize(TruncatedSVD(size, random_state=0).fit_transform(words)))
 
 
 def _find_owner(columns: Columns) -> IndexArray | None:
