@@ -313,7 +313,6 @@ def explain(
     with shell.collect_notes(data) as notes:
         taxonomy, rows = read_model(model, DataFile(data, format, id_column, sheet=sheet))
         explanation = explain_rows(taxonomy, rows.X, row_names=rows.row_names)
-    document: dict[str, Any]
     if node is not None:
         document = explanation.node(find_node(taxonomy, node), n_top=top, n_examples=top)
         cluster = "" if document["cluster"] is None else f", c{document['cluster']}"

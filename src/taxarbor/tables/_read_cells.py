@@ -10,13 +10,13 @@ import io
 import json
 import re
 import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, time
 from functools import partial
 from itertools import islice
+from statistics import mode
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -456,7 +456,7 @@ def _count_titles(filled: Sequence[Sequence[str]]) -> int:
 
 def _find_width(rows: Sequence[Sequence[str]]) -> int:
     """Return how many cells most rows have."""
-    return Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
+    return mode(map(len, rows)) if rows else 0
 
 
 def _is_number(cell: str) -> bool:
