@@ -121,7 +121,7 @@ def test_sentinels(values, codes, expected):
 
 def test_codes_need_a_name():
     soil = RNG.integers(1, 41, 5000).astype(np.float64)
-    for name in ("Soil_Type", "regionCode", "Pclass", "bodenklasse", "precinct"):
+    for name in ("Soil_Type", "regionCode", "Pclass", "bodenklasse", "precinct", "store"):
         assert looks_like_codes(name, soil)
     assert looks_like_codes("region_code", soil + 100.0)
     assert looks_like_codes("textbook_isbn", soil[:50])

@@ -56,6 +56,7 @@ CODE = re.compile(
     r"district|department|dept|industry|occupation|job|race|ethnicity|religion|country|state|"
     r"city|brand|method|channel|label|colou?r|marital|origin|mode|stratum|inst|institution|"
     r"station|group|language|gender|sex|precinct|county|site|cent(?:er|re)|clinic|hospital|"
+    r"cls|product|store|shop|branch|team|vendor|dealer|carrier|airline|manufacturer|ward|"
     r"\w*klasse|kategorie|gruppe|art|beruf|geschlecht|bundesland|land|branche|abteilung"
 )
 KEY = re.compile(
