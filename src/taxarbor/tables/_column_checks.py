@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -156,21 +157,24 @@ def _are_row_names(cells: Any) -> bool:
 # Numbers that stand for something else
 
 
-def find_sentinels(values: Array, counts: IndexArray | None = None) -> tuple[float, ...]:
+def find_sentinels(values: Array) -> tuple[float, ...]:
     """Return the numbers that stand for missing values, such as -999 and 99; rising.
 
     They are repeated, lie beyond all others, and are made of nines, -1 or 0, or are the only
     negative one. Capped values are none, as others lie near them, nor are prices such as 9.99.
     """
-    is_known = np.isfinite(values)
-    weights = None if counts is None else counts[is_known]
-    distinct, codes = np.unique(values[is_known], return_inverse=True)
-    totals = np.bincount(codes, weights)
-    is_code = np.array([_is_missing_code(one) for one in distinct.tolist()], dtype=bool)
+    known = values[np.isfinite(values)]
+    ends = [float(known.min()), float(known.max())] if len(known) else []
+    if not any(map(_is_missing_code, ends)) and len(np.unique(known[known < 0.0])) != 1:
+        return ()
+    distinct, totals = np.unique(known, return_counts=True)
     least = max(MIN_SENTINEL_SHARE * totals.sum(), MIN_SENTINEL_ROWS)
-    if len(distinct) > MIN_OTHERS and totals[0] >= least and distinct[0] < 0.0 <= distinct[1]:
-        is_code[0] |= distinct[1] - distinct[0] > 0.5 * np.ptp(distinct)
-    n_low, n_high = (int(np.cumprod(side).sum()) for side in (is_code, is_code[::-1]))
+    is_alone = len(distinct) > MIN_OTHERS and distinct[0] < 0.0 <= distinct[1]
+    is_alone = is_alone and totals[0] >= least
+    is_alone = is_alone and distinct[1] - distinct[0] > 0.5 * np.ptp(distinct)
+    from_low, from_high = distinct[int(is_alone) :].tolist(), distinct[::-1].tolist()
+    n_low, n_high = (len([*takewhile(_is_missing_code, one)]) for one in (from_low, from_high))
+    n_low += int(is_alone)
     top = len(distinct) - n_high
     below = distinct[:top], totals[:top], least
     low = next((n for n in range(n_low, 0, -1) if _are_low(n, *below)), 0)
@@ -221,15 +225,15 @@ def is_named_like_codes(name: str) -> bool:
 
 def looks_like_codes(name: str, values: Array) -> bool:
     """Return whether integers are classes or keys; the name tells these from counts."""
-    low, high, n_values = float(values.min()), float(values.max()), len(np.unique(values))
-    if n_values < 3 or not (values == np.floor(values)).all():
-        return False
     is_key = KEY.fullmatch(_split_name(name)) is not None
-    if is_key or len(values) < MIN_ROWS_OF_CODES:
-        return is_key
+    if not (is_key or is_named_like_codes(name)) or not (values == np.floor(values)).all():
+        return False
+    low, high, n_values = float(values.min()), float(values.max()), len(np.unique(values))
+    if is_key:
+        return n_values > 2
     is_short = low in (0.0, 1.0) and 3 <= high - low + 1 <= MAX_CODES
     is_dense = n_values >= MIN_PRESENT_SHARE * (high - low + 1.0)
-    return is_short and is_dense and is_named_like_codes(name)
+    return is_short and is_dense and len(values) >= MIN_ROWS_OF_CODES
 
 
 def looks_like_days(values: Array) -> bool:

@@ -338,7 +338,7 @@ class _ColumnReader:
             if is_open and is_identifier(name, values, self.sample.rows, self.sample.n_rows):
                 raise _UnusedError(IDENTIFIER)
             if self.is_checked:
-                self._remark_numbers(name, values, counts)
+                self._remark_numbers(name, repeated)
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             raise InputError(f"exceeds {MAX_ABSOLUTE:.0e} in column {name!r}; divide it", "X")
@@ -369,10 +369,10 @@ class _ColumnReader:
         if sum(rows) == len(values) and min(rows) < least and name not in self.numbers:
             raise _UnusedError(f"{ALWAYS_BUT} {counted(min(rows), 'row')}")
 
-    def _remark_numbers(self, name: str, values: Array, counts: IndexArray | None) -> None:
+    def _remark_numbers(self, name: str, values: Array) -> None:
         """Remark numbers that may stand for missing values, or be codes of classes."""
-        for one in find_sentinels(values, counts):
-            share = format_number(100.0 * float(np.average(values == one, weights=counts)), 2)
+        for one in find_sentinels(values):
+            share = format_number(100.0 * float(np.mean(values == one)), 2)
             number = int(one) if one.is_integer() and abs(one) < LARGEST_IN_WORDS else one
             self._remark("sentinel", name, f"{number}, {share} % of the rows", number)
         if looks_like_codes(name, values):

@@ -133,9 +133,11 @@ def split_date(times: Times, part: str) -> NDArray[np.float64]:
 
 
 def _varies(values: NDArray[np.float64], weights: NDArray[np.float64]) -> bool:
-    _, codes = np.unique(values, return_inverse=True)
+    codes = np.rint(60.0 * (values - values.min(initial=np.inf))).astype(np.intp)  # minutes
     totals = np.bincount(codes, weights)
-    return len(totals) > 1 and bool(1.0 - totals.max() / totals.sum() >= MIN_VARYING_SHARE)
+    return bool(
+        totals.sum() - totals.max(initial=0.0) >= MIN_VARYING_SHARE * totals.sum() > 0.0
+    )
 
 
 @cache
