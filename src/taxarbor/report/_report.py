@@ -207,7 +207,7 @@ def _describe_table(columns: Columns) -> Values | None:
         "columns": lines,
         "dropped": [list(map(printable, pair)) for pair in columns.dropped[:MAX_COLUMNS]],
         "notes": [printable(str(note)) for note in columns.notes[:MAX_NOTES]],
-        "counts": (len(columns), len(columns.dropped)),
+        "counts": (len(columns), len(columns.dropped), len({*columns.positions.tolist()})),
     }
 
 

@@ -24,7 +24,7 @@ function notes(node) {
   const lines = [];
   if (!node.depth && data.n_clusters > 1) lines.push(html("p", { class: "note" }, origin()));
   if (!node.depth && data.n_excluded) lines.push(html("p", { class: "note" }, `${plural(data.n_excluded, "row")} ${data.n_excluded === 1 ? "was" : "were"} excluded from the fit (outliers, only missing values, or weight 0), and then assigned by the rules.`));
-  if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[0], "column")} of the table ${data.table.counts[0] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} excluded. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
+  if (!node.depth && data.table) lines.push(html("p", { class: "note" }, `${plural(data.table.counts[2], "column")} of the table ${data.table.counts[2] === 1 ? "is" : "are"} used, ${count(data.table.counts[1])} excluded. `, html("button", { onclick: () => { showPage("measures"); byId("table-read").scrollIntoView(); } }, "How it was read")));
   if (!node.depth && data.stability) lines.push(html("p", { class: "note" }, `${capital(data.stability.verdict)}. ${data.stability.left_out}`));
   if (recurrence(node)) {
     lines.push(html("p", { class: node.is_stable ? "note" : "note warn" }, html("i", { class: "blot", style: { background: mix(node.n_recovered / data.stability.n_refits) } }),
