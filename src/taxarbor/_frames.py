@@ -255,12 +255,13 @@ def find_kind(cells: Cells) -> str:
 
 def list_levels(cells: Cells) -> list[str] | None:
     """Return the categories of a column in their order; None if they have none."""
-    if not isinstance(cells, nw.Series) or not nw.is_ordered_categorical(cells):
+    if not isinstance(cells, nw.Series):
         return None
     if isinstance(cells.dtype, nw.Enum):
         return [*map(text_of, cells.dtype.categories)]
-    if cells.implementation.is_pandas():
-        return [*map(text_of, cells.to_native().cat.categories)]
+    if find_dtype(cells) == "category" and cells.implementation.is_pandas():
+        categories = cells.to_native().cat
+        return [*map(text_of, categories.categories)] if categories.ordered else None
     return None  # of polars and Arrow: in the order in which they came
 
 

@@ -42,6 +42,8 @@ def check_sample(source, in_memory, weights):
 
 
 def as_array(table):
+    if hasattr(table, "to_numpy"):  # which pyarrow had before __array__(copy=)
+        return table.to_numpy()
     return table.toarray() if hasattr(table, "toarray") else np.asarray(table)
 
 

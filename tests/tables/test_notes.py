@@ -52,8 +52,7 @@ def test_what_tells_nothing_is_not_said():
 
 def test_copies_and_odd_dates_are_told():
     teams = RNG.integers(0, 12, N)
-    days = pd.Series(pd.date_range("1928-01-01", periods=N)).dt.strftime("%m/%d/%Y")
-    days[:20] = "2/-9/1928"
+    days = ["2/-9/1928"] * 20 + [*pd.date_range("1928", periods=N - 20).strftime("%m/%d/%Y")]
     frame = pd.DataFrame({"team": teams, "abbreviation": 11 - teams, "other": teams // 2})
     frame = frame.map("t{}".format).assign(day=days, x=RNG.normal(size=N))
     notes = find_notes(frame)

@@ -617,10 +617,10 @@ def test_odd_numbers():
     X = read(arrow(a=decimals, b=coded, c=[[1], [2], [2]]), "parquet").X
     assert X["a"].tolist() == [1.0, 2.0, 2.0]
     assert [one.kind for one in TableEncoder().fit(X).columns_] == ["number", "category"]
-    large = read(f"a,b\n{'9' * 30},1\n1,2\n2,4\n").X
+    large = read(f"a,b\n{'9' * 30},1\n1,2\n1,4\n").X
     assert TableEncoder(scale=None).fit_transform(large)[0, 0] == 1e30
     with pytest.raises(ValueError, match="a"):
-        TableEncoder().fit(read(f"a,b\n{'9' * 400},1\n1,2\n").X)
+        TableEncoder().fit(read("a,b\ninf,1\n1,2\n").X)
 
 
 def test_arrays_must_be_tables_of_numbers():

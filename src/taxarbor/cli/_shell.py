@@ -135,9 +135,9 @@ def _describe(error: Exception, ctx: Any) -> str | None:
     return None
 
 
-def _name_table(message: str, data: Path | None) -> str:
+def _name_table(message: str, data: str | Path | None) -> str:
     """Return a message on X with the name of the file that it was read from."""
-    name = "the table" if data is None else data.name
+    name = "the table" if data is None else Path(data).name  # a text in old versions of typer
     return TABLE.sub("standard input" if name == "-" else name, message)
 
 
