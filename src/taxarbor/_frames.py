@@ -73,14 +73,19 @@ def wrap_frame(X: TableLike) -> Frame | None:
             if isinstance(known, nw.LazyFrame) and not is_dask(known.to_native()):
                 return known.collect()
             if known is X and isinstance(X, ArrowStream) and not isinstance(X, nw.DataFrame):
-                return nw.from_arrow(X, backend="pyarrow")
-    except DuplicateError:
+                import pyarrow as pa
+
+                X = pa.table(X)
+                known = nw.from_native(X)
+    except DuplicateError as error:
         frame: Any = X
-        names = [*map(str, getattr(frame, "column_names", frame.columns))]
+        is_pandas = nw.dependencies.is_pandas_dataframe(frame)
+        if not (is_pandas or nw.dependencies.is_pyarrow_table(frame)):
+            raise InputError("has several columns of one name; rename them", "X") from error
+        names = [*map(str, frame.columns if is_pandas else frame.column_names)]
         unique = make_unique(names)
         repeated = [new for new, name in zip(unique, names, strict=True) if new != name]
         warn_caller(f"names of columns are repeated: now {some(repeated, 5)}", TableWarning)
-        is_pandas = nw.dependencies.is_pandas_dataframe(frame)
         rename = partial(frame.set_axis, axis=1) if is_pandas else frame.rename_columns
         return wrap_frame(rename(unique))
     except (TypeError, ValueError) as error:

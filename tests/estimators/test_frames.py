@@ -134,8 +134,9 @@ def test_tables_that_are_refused(fit):
     with pytest.raises(InputError, match="two dimensions"):
         fit(pa.chunked_array([[1.0, 2.0]]))
     twice = pa.table([pa.array(np.arange(9.0)[::step]) for step in (1, -1)], names=["a", "a"])
-    with pytest.warns(TableWarning, match="now a_2"):
-        assert fit(twice).taxonomy_.feature_names == ("a", "a_2")
+    for table in (twice, twice.to_batches()[0], twice.to_reader()):
+        with pytest.warns(TableWarning, match="now a_2"):
+            assert fit(table).taxonomy_.feature_names == ("a", "a_2")
 
 
 def test_other_names_at_predict(X, fit, convert):

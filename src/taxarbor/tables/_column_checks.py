@@ -166,15 +166,15 @@ def find_sentinels(values: Array) -> tuple[float, ...]:
     known = values[np.isfinite(values)]
     ends = [float(known.min()), float(known.max())] if len(known) else []
     if not any(map(_is_missing_code, ends)) and len(np.unique(known[known < 0.0])) != 1:
-        return ()
+        return ()  # as of most columns, whose values need not be sorted
     distinct, totals = np.unique(known, return_counts=True)
     least = max(MIN_SENTINEL_SHARE * totals.sum(), MIN_SENTINEL_ROWS)
     is_alone = len(distinct) > MIN_OTHERS and distinct[0] < 0.0 <= distinct[1]
-    is_alone = is_alone and totals[0] >= least
-    is_alone = is_alone and distinct[1] - distinct[0] > 0.5 * np.ptp(distinct)
-    from_low, from_high = distinct[int(is_alone) :].tolist(), distinct[::-1].tolist()
-    n_low, n_high = (len([*takewhile(_is_missing_code, one)]) for one in (from_low, from_high))
-    n_low += int(is_alone)
+    if is_alone:
+        is_alone = totals[0] >= least and distinct[1] - distinct[0] > 0.5 * np.ptp(distinct)
+    n_first = int(is_alone)  # of those that are none of the usual ones
+    n_low = n_first + len([*takewhile(_is_missing_code, distinct[n_first:].tolist())])
+    n_high = len([*takewhile(_is_missing_code, distinct[::-1].tolist())])
     top = len(distinct) - n_high
     below = distinct[:top], totals[:top], least
     low = next((n for n in range(n_low, 0, -1) if _are_low(n, *below)), 0)

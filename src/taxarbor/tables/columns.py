@@ -71,7 +71,7 @@ class Reading:
         The values of a category; of two, the second is the feature. The levels of an ordered
         one, from the lowest, and the words of texts.
     rare : tuple of str
-        Values that are known, and count as missing: too rare, or no numbers.
+        Values that are known, and count as missing: too rare, or no numbers or dates.
     format : tuple
         The values of a ``NumberFormat``, or how dates are written; () where cells have a type.
     """

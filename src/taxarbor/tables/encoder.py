@@ -75,8 +75,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     scale : {"auto", "standard"} or None, default="auto"
         "standard": numbers to variance 1, which outliers have no part in. None: nothing is
         scaled. "auto": to variance 1 where there are categories, or where columns differ in
-        unit: one holds 90 % of the variance, or a third of them less than 1 % of the mean
-        variance each, and so would hardly count; else not.
+        unit: one holds 90 % of the variance, or half and ten times as much as the next, or a
+        third of them less than 1 % of the mean variance each, and so would hardly count.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine": each row is normalized to length 1, so that only its direction counts; for
         numbers, which are not scaled then. Thresholds are parts of the length.
