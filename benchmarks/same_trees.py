@@ -93,7 +93,7 @@ def others(X: np.ndarray) -> Iterator[tuple[str, Any, np.ndarray]]:
 
 
 def few_features(K: int) -> Any:
-    return taxarbor.Taxarbor(9, branching=K, max_features=3, novelty=4.0)
+    return taxarbor.Taxarbor(9, branching=K, max_features=3)
 
 
 def digest_model(model: Any) -> str:

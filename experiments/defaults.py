@@ -7,6 +7,7 @@ labels.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from itertools import chain, product
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.data import STAND_INS, list_datasets
+from experiments.groups import N_ALIKE, agree, cluster
 from experiments.methods import Job, Settings, find_method, write_settings
 from experiments.plan import Setup
 from experiments.results import NO_RESULTS, introduce, of_jobs, write_page
@@ -102,6 +104,14 @@ from it, with their standard deviation over seeds. In the first table clusters h
 so that each choice is measured by itself."""
 
 
+AGREEMENT_TEXT = f"""\
+## How far two seeds agree
+
+ARI of the labels that two seeds give the same rows: of all rows of each data set, by all pairs
+of {N_ALIKE} seeds, means over data sets; and the seconds of a fit to half of them, as above.
+The last section of [](groups.md) has each data set, beside k-means."""
+
+
 class Row(NamedTuple):
     """A line of a table: its label, and how it is made."""
 
@@ -119,7 +129,6 @@ class Group(NamedTuple):
 
 HALF = {"sample": "half"}
 DEFAULT = Row("Taxarbor", "Taxarbor", HALF)
-FOUR_STARTS = Row("Taxarbor, 4 starts", "Taxarbor", {"n_init": 4, **HALF})
 CLUSTERS = Row("clusters without rules", "variant", HALF)
 """Each row is in the leaf of the best score, so that a choice is measured without rules."""
 
@@ -137,7 +146,7 @@ RIVALS = (
     KM,
 )
 PAPERS = {"alpha": 0.003, "beta": 0.003, "balance": 0.3, "center": "node"}
-OURS = (DEFAULT, FOUR_STARTS, CLUSTERS, Row("HMMC", "HMMC", {**PAPERS, **HALF}))
+OURS = (DEFAULT, CLUSTERS, Row("HMMC", "HMMC", {**PAPERS, **HALF}))
 
 
 SAMPLES = (
@@ -174,6 +183,12 @@ def _sparse_inside(alpha: float) -> Row:
     return Row(f"in each split, alpha = beta = {alpha:g}", "HMMC", settings)
 
 
+STARTS = (
+    DEFAULT._replace(label=str(Taxarbor().n_init)),
+    *(Row(str(n), "Taxarbor", {"n_init": n, **HALF}) for n in (1, 2, 4, 12)),
+)
+"""Their numbers; the default is the first."""
+
 GROUPS = (
     Group(
         "leaves grown",
@@ -184,26 +199,39 @@ GROUPS = (
         ),
     ),
     Group("weight of a linked leaf", _others("power", (0.5, 1.0), "rows to the power {}")),
-    Group("rounds of reassignment", _others("rounds", (1, 3))),
+    Group("rounds of the last competition", _others("rounds", (1, 5))),
     Group(
         "shrinkage of the scatter",
-        (*_others("shrinkage", (0.1,)), _variant("Euclidean distance", shrinkage=1e6)),
+        (
+            _default("by the evidence, at least {:g}".format(default_of("shrinkage"))),
+            _variant("at least 0.1", shrinkage=0.1),
+            _variant("always the least", max_shrinkage=default_of("shrinkage")),
+            _variant("Euclidean distance", shrinkage=1e6),
+        ),
     ),
     Group(
-        "starts per split",
+        "start of a split",
         (
-            *_others("n_init", (4, 12)),
-            _variant("one, from Ward's clusters", starts=["ward"]),
-            _variant("one, from distant rows", starts=["far_rows"]),
+            _default("from the principal direction"),
+            _variant("from Ward's clusters", starts=["ward"]),
+            _variant("from distant rows", starts=["far_rows"]),
         ),
     ),
     Group(
         "split order",
         (_default("by gap"), *(_variant(f"by {one}", grow_by=one) for one in CRITERIA[1:])),
     ),
-    Group("balance", (*_others("balance", (0.9, 0.3)), _variant("none", balance=None))),
+    Group(
+        "least child in growth",
+        (
+            _default("a tenth of the node"),
+            _variant("a quarter", balance=0.5),
+            _variant("a row", balance=None),
+        ),
+    ),
     Group("ridge", _others("ridge", (0.03, 0.0003))),
     Group("coordinates", _others("coordinates", (32, 128))),
+    Group("starts", STARTS),
     Group(
         "sparsity",
         (
@@ -259,6 +287,7 @@ def write_defaults(store: Store, setup: Setup, page: Path) -> list[Path]:
         every_row = Scores.of(done_jobs(results, setup), setup)
         sections += [text, *describe_samples(every_row)]
         sections += [GROUPS_TEXT, *describe_groups(scores)]
+        sections += [AGREEMENT_TEXT, describe_agreement(scores)]
     write_page(page, sections)
     return [page]
 
@@ -376,6 +405,20 @@ def describe_groups(scores: Scores) -> Iterator[str]:
         yield table([first.label, *CORRECTED.values()], lines)
 
 
+def describe_agreement(scores: Scores) -> str:
+    """Return how far labels of two seeds agree, for each number of starts, by fits made now."""
+    lines = []
+    for row in sorted(STARTS, key=lambda row: int(row.label)):
+        found, times = [], []
+        for name in scores.datasets:
+            X, k = scores.setup.open(name).X, n_clusters_of(scores.setup, name)
+            found.append(agree(partial(cluster, X, k, n_init=int(row.label))))
+            times.append(scores.median_seconds(name, row))
+        ari = percent(mean_of([float(np.mean(found))]), 1)
+        lines.append([row.label, ari, seconds(float(np.mean(times)))])
+    return table(["starts", "ARI of two seeds", "s"], lines)
+
+
 def _is_same(row: Row, other: Row) -> bool:
     """Say whether two rows are made in the same way, whatever their labels."""
     return (row.method, row.settings) == (other.method, other.settings)
@@ -459,10 +502,7 @@ def _steadiness(scores: Scores) -> str:
 def _times(scores: Scores) -> str:
     """Return the seconds of one fit, beside those of the fastest rival and of Ward."""
     where = TIMED if TIMED in scores.datasets else scores.datasets[0]
-    times = {
-        row.label: scores.median_seconds(where, row)
-        for row in (DEFAULT, FOUR_STARTS, BKM, WARD)
-    }
+    times = {row.label: scores.median_seconds(where, row) for row in (DEFAULT, BKM, WARD)}
     ours = times.pop(DEFAULT.label)
     if math.isnan(ours):
         return ""

@@ -42,9 +42,8 @@ from experiments.tables import (
 )
 
 TWO_FEATURES = Row("max_features=2", "Taxarbor", {"max_features": 2, **HALF})
-NO_NOVELTY = Row("novelty=0", "Taxarbor", {"novelty": 0.0, **HALF})
-ROWS = (DEFAULT, TWO_FEATURES, NO_NOVELTY, CLUSTERS, WARD, BKM, KM)
-WITH_RULES = (DEFAULT, TWO_FEATURES, NO_NOVELTY, BKM)
+ROWS = (DEFAULT, TWO_FEATURES, CLUSTERS, WARD, BKM, KM)
+WITH_RULES = (DEFAULT, TWO_FEATURES, BKM)
 BY_DATASET = (DEFAULT, CLUSTERS, WARD, BKM, KM)
 
 FEATURES = {
@@ -74,7 +73,7 @@ the fitted tree and scored. There are as many leaves as classes, and {seeds}, ea
 halves, the same for all methods. No method sees a label. {n_jobs} fits, {minutes} minutes on
 one core. Commit {commits}; {machine}.
 
-- `max_features=2`, `novelty=0`: `Taxarbor` with that parameter.
+- `max_features=2`: `Taxarbor` with that parameter.
 - *clusters without rules*: the clusters that the rules are fitted to. A row goes to the leaf
   with the best score in all features.
 - Ward: SciPy's Ward linkage; held-out rows go to the nearest cluster mean. BKM and KM:

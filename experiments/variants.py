@@ -42,13 +42,11 @@ CONSTANTS: dict[str, tuple[ModuleType, str]] = {
     "power": (leaves, "POWER"),
     "rounds": (leaves, "ROUNDS"),
     "shrinkage": (leaves, "SHRINKAGE"),
+    "max_shrinkage": (leaves, "MAX_SHRINKAGE"),
     "ridge": (_find, "RIDGE"),
-    "starts": (_find, "STARTS"),
     "coordinates": (_coordinates, "N_COORDINATES"),
 }
 """The constant behind each setting."""
-
-STARTS = frozenset(_find.STARTS)
 
 
 def default_of(setting: str) -> Any:
@@ -78,12 +76,13 @@ def fit_variant(
     n_clusters, seed : int
         As those of Taxarbor.
     settings : mapping
-        What differs from the defaults: ``n_init`` and ``balance``, as those of Taxarbor;
-        ``grow_by``, one of CRITERIA; ``cut_of``, how many times as many clusters the tree has
-        that is cut; and those of CONSTANTS: ``more``, how many more leaves are grown than asked
-        for at most; ``power`` of their sizes, by which they are linked; ``rounds`` and
-        ``shrinkage`` of their competition; ``coordinates``, their number; ``ridge`` and
-        ``starts`` (a list of "principal", "far_rows" and "ward") of a split.
+        What differs from the defaults: ``n_init``, as that of Taxarbor; ``grow_by``, one of
+        CRITERIA; ``cut_of``, how many times as many clusters the tree has that is cut;
+        ``balance`` (as that of HMMC) and ``starts`` (a list of "principal", "far_rows" and
+        "ward") of a split; and those of CONSTANTS: ``more``, how many more leaves are grown
+        than asked for at most; ``power`` of their sizes, by which they are linked; ``rounds``
+        of the last competition; ``shrinkage``, the least, and ``max_shrinkage`` of its scatter;
+        ``coordinates``, their number; ``ridge`` of a split.
     rows : int array, optional
         The rows that clusters are found on; others go to the leaf of the best score.
 
@@ -93,8 +92,11 @@ def fit_variant(
         If there is no such setting; the message says which there are.
     """
     options = dict(settings)
-    balance = check_balance(options.pop("balance", Taxarbor().balance), 2)
-    gap_splitter = GapSplitter(balance, options.pop("n_init", Taxarbor().n_init))
+    usual, n_init = GapSplitter(), options.pop("n_init", Taxarbor().n_init)
+    gap_splitter = GapSplitter(
+        check_balance(options.pop("balance", usual.balance), 2),
+        tuple(options.pop("starts", usual.starts)),
+    )
     splitter: Any = RankedSplitter(options.pop("grow_by", "gap"), gap_splitter)
     run = Run(estimator_seed(seed))
     fitted = X if rows is None else X[rows]
@@ -103,7 +105,9 @@ def fit_variant(
     with override(options), one_blas_thread():
         size = count_coordinates(stop.n_leaves)
         coordinates = find_coordinates(fitted, run.seed, size=size)
-        clusters = find_clusters(coordinates, splitter, branching=2, stop=stop, run=run)
+        clusters = find_clusters(
+            coordinates, splitter, branching=2, stop=stop, run=run, n_init=n_init
+        )
     labels = np.zeros(len(X), dtype=np.intp)
     if clusters.tree.n_leaves > 1:
         leaves = Leaves.of(clusters.labels, clusters.tree.n_leaves, coordinates)
@@ -123,14 +127,9 @@ def override(settings: Mapping[str, Any]) -> Iterator[None]:
     unknown = sorted(set(settings) - set(CONSTANTS))
     if unknown:
         raise ValueError(f"no setting {unknown[0]!r}; there are {sorted(CONSTANTS)}")
-    new = dict(settings)
-    if "starts" in new:
-        if not new["starts"] or not set(new["starts"]) <= STARTS:
-            raise ValueError(f"starts={new['starts']} must be some of {sorted(STARTS)}")
-        new["starts"] = tuple(new["starts"])
-    before = {name: default_of(name) for name in new}
+    before = {name: default_of(name) for name in settings}
     try:
-        for name, value in new.items():
+        for name, value in settings.items():
             setattr(*CONSTANTS[name], value)
         yield
     finally:

@@ -31,6 +31,7 @@ from experiments.run import run_jobs
 from experiments.tables import Mean, done_jobs
 from experiments.variants import default_of
 from taxarbor import Taxarbor
+from taxarbor.clusters import GapSplitter
 
 EIGHT = ["Ward", "AL", "HKM", "HKM-D", "HKM-D, 10 starts", "BKM", "KM+Ward", "KM"]
 
@@ -48,8 +49,8 @@ def folder(tmp_path, made):
 def test_rivals_and_ours(folder):
     assert [row.label for row in RIVALS] == EIGHT
     assert all(find_method(row.method).family != "ours" for row in RIVALS)
-    assert [row.method for row in OURS] == ["Taxarbor", "Taxarbor", "variant", "HMMC"]
-    assert OURS[0].settings == OURS[2].settings == HALF
+    assert [row.method for row in OURS] == ["Taxarbor", "variant", "HMMC"]
+    assert OURS[0].settings == OURS[1].settings == HALF
     found = all_datasets(Setup(folder))
     assert found == ["awa_attr", "one", "tiny_vehicle15", "tiny_vehicle15/X_sift"]
     assert all_datasets(Setup(None)) == ["animals"]
@@ -57,9 +58,11 @@ def test_rivals_and_ours(folder):
 
 def test_each_group_begins_with_the_default_and_changes_it():
     known = signature(Taxarbor).parameters
+    usual = GapSplitter()
     labels = {group.title: group.rows[0].label for group in GROUPS}
-    assert labels["starts per split"] == str(known["n_init"].default)
-    assert labels["balance"] == str(known["balance"].default)
+    assert labels["starts"] == str(known["n_init"].default)
+    assert labels["start of a split"] == f"from the {usual.starts[0]} direction"
+    assert (labels["least child in growth"], usual.balance[0]) == ("a tenth of the node", 0.2)
     for group in GROUPS:
         first, *others = group.rows
         assert first[1:] in (CLUSTERS[1:], DEFAULT[1:])
@@ -68,8 +71,10 @@ def test_each_group_begins_with_the_default_and_changes_it():
         for row in others:  # none is the default under another name
             for name in row.settings.keys() - HALF.keys():
                 value = row.settings[name]
-                if name in known and row.method == "variant":
+                if name in known and row.method in ("variant", "Taxarbor"):
                     assert value != known[name].default
+                elif row.method == "variant" and name in ("balance", "starts"):
+                    assert value not in (getattr(usual, name), list(usual.starts))
                 elif row.method == "variant" and name == "grow_by":
                     assert value != "gap"
                 elif row.method == "variant" and name == "cut_of":
@@ -222,7 +227,7 @@ def test_the_page(tmp_path, setup, made):
     assert write_defaults(store, setup, page) == [page]
     text = page.read_text(encoding="utf-8")
     found = made.tables(text)
-    means, samples, clusters, whole = found
+    means, samples, clusters, whole, agreement = found
     assert means[0] == ["method", "aSP", "aPS", "ARI", "AMI", "DP", "s"]
     assert [line[0] for line in means[2:]] == [row.label for row in (*RIVALS, *OURS)]
     half = "50.0 ± 0.0"
@@ -236,6 +241,8 @@ def test_the_page(tmp_path, setup, made):
     assert clusters[3][1:] == ["+0.0 ± 0.0"] * 5
     assert whole[2][:2] == ["default", "60.0 ± 0.0"]
     assert whole[3][1] == "-10.0 ± 0.0"
+    assert [line[0] for line in agreement[2:]] == ["1", "2", "4", "6", "12"]
+    assert {tuple(line[1:]) for line in agreement[2:]} == {("100.0", "1.0")}
     labels = [line[0] for line in (*clusters, *whole)]
     assert all(
         any(label.startswith(f"{group.title}: ") for label in labels) for group in GROUPS

@@ -28,11 +28,12 @@ TELLING = (
     {"cut_of": 3},
     {"rounds": 1},
     {"shrinkage": 1e6},
+    {"shrinkage": 0.1, "max_shrinkage": 0.1},
     {"starts": ["ward"]},
     *({"grow_by": criterion} for criterion in CRITERIA[1:]),
     {"ridge": 1.0},
-    {"n_init": 4},
-    {"balance": None},
+    {"n_init": 1},
+    {"balance": 1.0},
     {"coordinates": 2},
 )
 
@@ -70,8 +71,9 @@ def test_every_variant_of_the_page_makes_a_tree(rows):
 
 
 @pytest.mark.parametrize("settings", TELLING, ids=str)
-def test_each_setting_changes_something(rows, settings):
+def test_each_setting_changes_something(settings):
     """The tree of some seed; one alone may not tell the difference."""
+    rows = np.random.default_rng(0).standard_normal((600, 12), dtype=np.float32)
     is_same = []
     for seed in range(5):
         plain, tree = (grow(rows, 20, seed, one) for one in ({}, settings))
@@ -102,7 +104,7 @@ def test_rows_that_were_not_fitted_go_to_the_best_leaf():
 
 
 def test_an_exception_leaves_nothing_changed(rows, monkeypatch):
-    settings = {"rounds": 3, "power": 0.5, "starts": ["ward"]}
+    settings = {"rounds": 3, "power": 0.5, "more": 0}
     before = {name: default_of(name) for name in settings}
 
     def stop():
@@ -129,7 +131,7 @@ def test_wrong_settings_are_refused(rows):
         with pytest.raises(ValueError, match=f"no setting '{name}'; there are .*'ridge'"):
             grow(rows, 4, 0, {name: 1, "more": 1})
     for starts in ([], ["random"], ["ward", "ward_start"]):
-        with pytest.raises(ValueError, match=r"must be some of .*'ward'"):
+        with pytest.raises(ValueError, match="starts"):
             grow(rows, 4, 0, {"starts": starts})
 
 

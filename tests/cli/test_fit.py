@@ -60,6 +60,10 @@ def test_options_are_parameters_of_the_estimators(run, folder):
         (("-k", 6, "--max-features", 2), Taxarbor(6, max_features=2, random_state=0)),
         (("-k", 6, "--min-leaf-size", 25), Taxarbor(6, min_leaf_size=25, random_state=0)),
         (("-k", 4, "--noise", 0.05), Taxarbor(4, noise=0.05, random_state=0)),
+        (
+            ("-k", 4, "--column-weights", "age=2, spend=0.5"),
+            Taxarbor(4, column_weights={"age": 2.0, "spend": 0.5}, random_state=0),
+        ),
     ):
         run("fit", "customers.csv", "-o", "m", "--force", *NUMBERS, *options)
         fitted, expected = Taxonomy.load(folder / "m"), estimator.fit(X).taxonomy_

@@ -107,7 +107,7 @@ def test_bad_input_of_predict(refuse, folder):
     (folder / "text.csv").write_text(text, encoding="utf-8")
     refuse("in row 0", "predict", "model.taxarbor", "text.csv")
     rows = b"age,x\n1,2\n"
-    refuse("'spend', 'visits', 'items'", "predict", "model.taxarbor", "-", stdin=rows)
+    refuse("'visits', 'items'", "predict", "model.taxarbor", "-", stdin=rows)
     refuse("standard input", "predict", "model.taxarbor", "-", "--id-column", "i", stdin=rows)
     refuse("nowhere: No such file", "predict", "nowhere", "customers.csv")
     refuse("customers.csv", "predict", "customers.csv", "customers.csv")

@@ -1,11 +1,23 @@
 """Leaves that compete for rows: the objective never rises, and no leaf is lost."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import null_space
 
 from taxarbor.clusters import find_coordinates
-from taxarbor.clusters.leaves import SHRINKAGE, Leaves, compete, fit_leaves
+from taxarbor.clusters.leaves import (
+    MAX_SHRINKAGE,
+    MIN_MOVED,
+    ROUNDS,
+    SHRINKAGE,
+    Leaves,
+    compete,
+    fit_leaves,
+    measure_objective,
+)
 
 
 def divide(n_rows, n_leaves, rng):
@@ -36,6 +48,20 @@ def measure(leaves, coordinates, ridge):
     means, shares = leaves.means, leaves.counts / coordinates.n_rows
     within = coordinates.scatter - (means.T * shares) @ means
     return float(np.linalg.slogdet(within + ridge * np.eye(len(within)))[1])
+
+
+def scatter_within(leaves, coordinates):
+    """Return the mean product of the rows about the means of their leaves."""
+    apart = coordinates.values[:, :-1].astype(np.float64) - leaves.means[leaves.labels]
+    return apart.T @ apart / len(apart)
+
+
+def shrink(S, n_rows):
+    """Return the weight of the plain distance by Chen et al. (2010), equation 23."""
+    p, square = len(S), np.trace(S) ** 2
+    products = np.trace(S @ S)
+    part = (1.0 - 2.0 / p) * products + square
+    return min(part / ((n_rows + 1.0 - 2.0 / p) * (products - square / p)), 1.0)
 
 
 def trace_of(leaves, coordinates, n_rounds, ridge=None):
@@ -71,16 +97,76 @@ def test_the_objective_never_rises(n_rows, n_features, n_leaves, ridge, seed):
 def test_the_scores_are_distances_in_the_metric_of_the_leaves(data):
     coordinates = find_coordinates(data["cloud"], 0)
     labels = divide(300, 4, np.random.default_rng(0))
-    model, ridge = fit_leaves(leaves_of(labels, coordinates), coordinates)
+    leaves = leaves_of(labels, coordinates)
+    model, ridge = fit_leaves(leaves, coordinates)
     Z = coordinates.values[:, :-1].astype(np.float64)
     means = np.stack([Z[labels == k].mean(axis=0) for k in range(4)])
-    apart = Z - means[labels]
-    within = apart.T @ apart / len(Z)
-    assert np.isclose(ridge, SHRINKAGE * np.trace(within) / Z.shape[1])
+    np.testing.assert_allclose(leaves.means, means, rtol=1e-5, atol=1e-7)
+    within = scatter_within(leaves, coordinates)
     S = within + ridge * np.eye(Z.shape[1])
     apart = Z[:, None] - means
     distances = np.einsum("nkp,pq,nkq->nk", apart, np.linalg.inv(S), apart)
     np.testing.assert_array_equal(place(model, coordinates), distances.argmin(axis=1))
+
+
+def share_of(X, n_leaves, seed=0):
+    """Return the ridge of random leaves, as a share of the mean variance, and the expected.
+
+    The variance along the differences of few means is no evidence.
+    """
+    coordinates = find_coordinates(X, 0)
+    labels = divide(len(X), n_leaves, np.random.default_rng(seed))
+    leaves = leaves_of(labels, coordinates)
+    _, ridge = fit_leaves(leaves, coordinates)
+    within = scatter_within(leaves, coordinates)
+    across = null_space(leaves.means[1:] - leaves.means[0])
+    weight = shrink(across.T @ within @ across, len(X))
+    expected = np.clip(weight / max(1.0 - weight, 1e-9), SHRINKAGE, MAX_SHRINKAGE)
+    return ridge * len(within) / np.trace(within), expected
+
+
+def test_the_ridge_follows_the_evidence():
+    """Little where variances differ and rows are many, nearly all where they are equal."""
+    rng = np.random.default_rng(0)
+    for n_rows, n_features, n_leaves in ((8000, 60, 2), (4000, 60, 5), (1000, 60, 30)):
+        X = rng.standard_normal((n_rows, n_features))
+        shares, expected = np.transpose([share_of(X, n_leaves, seed) for seed in range(5)])
+        np.testing.assert_allclose(shares, expected, rtol=1e-3)
+        assert (shares / (1.0 + shares)).min() >= (0.95 if n_leaves == 2 else 0.85)
+        for spread in (2.0, 10.0):
+            share, expected = share_of(X * np.geomspace(1.0, spread, n_features), n_leaves)
+            assert np.isclose(share, expected, rtol=1e-3)
+            assert np.isclose(share, SHRINKAGE)
+    spread = np.geomspace(1.0, 3.0, 60)
+    few, some, many = (
+        share_of(rng.standard_normal((n, 60)) * spread, 2)[0] for n in (40, 80, 2000)
+    )
+    assert few > 1.3 * some > 1.3 * many
+    assert np.isclose(many, SHRINKAGE)
+
+
+def test_leaves_compete_until_few_rows_move():
+    """With the ridge of the first round, and never for more rounds than allowed."""
+    n_long = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((3000, 24)) + 0.5 * rng.integers(0, 2, (3000, 1))
+        coordinates = find_coordinates(X, seed)
+        first = leaves_of(X[:, 0] + X[:, 1] > 1.0, coordinates)
+        _, ridge = fit_leaves(first, coordinates)
+        each = [first, *(compete(first, coordinates, n)[0] for n in range(1, ROUNDS + 1))]
+        moved = [np.mean(a.labels != b.labels) for a, b in pairwise(each)]
+        n_rounds = next((n for n, share in enumerate(moved, 1) if share < MIN_MOVED), ROUNDS)
+        assert max(moved[:n_rounds][:-1]) >= MIN_MOVED
+        assert not any(moved[n_rounds:])
+        found, model = compete(first, coordinates)
+        np.testing.assert_array_equal(found.labels, each[n_rounds].labels)
+        np.testing.assert_array_equal(found.labels, place(model, coordinates))
+        objectives = [measure_objective(one, coordinates, ridge) for one in each]
+        assert np.isclose(objectives[-1], measure(found, coordinates, ridge))
+        assert (np.diff(objectives) <= 1e-9).all()
+        n_long += n_rounds > 3
+    assert n_long > 3
 
 
 def test_a_leaf_is_never_lost():

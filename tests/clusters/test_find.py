@@ -1,14 +1,16 @@
 """From coordinates to clusters and the tree above them, and the growth of their leaves."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 
 import numpy as np
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from taxarbor._fit_context import Run
 from taxarbor.clusters import find_clusters, find_coordinates
-from taxarbor.clusters._find import PLANE_ROWS, GapSplitter, grow_leaves
-from taxarbor.clusters.leaves import Leaves, fit_leaves
+from taxarbor.clusters._find import PART_ROWS, PLANE_ROWS, GapSplitter, grow_leaves
+from taxarbor.clusters.leaves import Leaves, fit_leaves, measure_objective
 from taxarbor.grow import StoppingRule
 
 FREE = GapSplitter((0.0, 2.0))
@@ -17,9 +19,9 @@ GRID = np.argwhere(np.ones((40, 40))).astype(float, order="C")
 """Rows with many ties."""
 
 
-def find(X, n_leaves=None, *, run=None, branching=2, min_size=1, **limits):
+def find(X, n_leaves=None, *, run=None, branching=2, min_size=1, n_init=2, **limits):
     stop, splitter = StoppingRule(n_leaves, **limits), GapSplitter(min_size=min_size)
-    limits = {"branching": branching, "stop": stop, "run": run or Run()}
+    limits = {"branching": branching, "stop": stop, "run": run or Run(), "n_init": n_init}
     return find_clusters(find_coordinates(X, 0), splitter, **limits)
 
 
@@ -65,7 +67,76 @@ def test_clusters_without_order_are_found():
     assert adjusted_rand_score(truth, grown) < 0.8
 
 
+def test_clusters_without_a_gap_are_found():
+    """Two clouds so close that their sum has one mode."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((2048, 64)) + 1.95 / 8.0 * rng.integers(0, 2, (2048, 1))
+        nearer = X.mean(axis=1) > 1.95 / 16.0
+        theirs = KMeans(2, n_init=10, random_state=seed).fit(X).labels_
+        for n_init in (1, 6):
+            ours = find(X, 2, n_init=n_init, run=Run(seed)).labels
+            least = 0.9 * adjusted_rand_score(nearer, theirs)
+            assert adjusted_rand_score(nearer, ours) >= least > 0.6
+
+
+def test_with_more_starts_seeds_agree_better():
+    """Where clusters overlap, and are more than requested."""
+    rng = np.random.default_rng(1)
+    X = 1.2 * rng.standard_normal((40, 10))[rng.integers(0, 40, 1500)]
+    X += rng.standard_normal((1500, 10))
+    coordinates, agreement, objectives = find_coordinates(X, 0), [], []
+    for n_init in (1, 6):
+        each = [find(X, 20, n_init=n_init, run=Run(seed)).labels for seed in range(4)]
+        pairs = [adjusted_rand_score(*pair) for pair in combinations(each, 2)]
+        agreement.append(np.mean(pairs))
+        found = [Leaves.of(labels, 20, coordinates) for labels in each]
+        objectives.append([measure_objective(one, coordinates, 1e-3) for one in found])
+    assert agreement[1] > agreement[0] + 0.1
+    assert (np.array(objectives[1]) <= np.array(objectives[0]) + 1e-3).all()
+
+
+def test_of_many_rows_clusters_are_found_on_a_part():
+    """Limits hold for all rows, and nothing depends on the number of threads."""
+    rng = np.random.default_rng(0)
+    n_rows = 2 * PART_ROWS + 2500
+    truth = rng.integers(0, 30, n_rows)
+    X = 3.0 * rng.standard_normal((30, 8))[truth] + rng.standard_normal((n_rows, 8))
+    limits = {"n_leaves": 30}, {"n_leaves": 20, "min_size": 300}, {"max_leaf_size": 2000}
+    for own in limits:
+        clusters = find(X, **own)
+        assert clusters.labels.shape == (n_rows,)
+        assert np.bincount(clusters.labels).tolist() == sizes(clusters)
+        assert clusters.tree.n_leaves == own.get("n_leaves", clusters.tree.n_leaves) >= 7
+        assert min(sizes(clusters)) >= own.get("min_size", 1)
+        assert max(sizes(clusters)) <= 1.5 * own.get("max_leaf_size", n_rows)
+        if own == limits[0]:
+            assert adjusted_rand_score(truth, clusters.labels) >= 0.9
+        with ThreadPoolExecutor(2) as pool:
+            other = find(X, run=Run(pool=pool, width=4), **own)
+        np.testing.assert_array_equal(clusters.labels, other.labels)
+        one, two = (found.tree.freeze(with_rows=False) for found in (clusters, other))
+        np.testing.assert_array_equal(one.parents, two.parents)
+
+
+def test_what_a_part_of_the_rows_does_not_have_is_found():
+    """Two rows of thousands differ: all rows are searched where a part has too few clusters."""
+    X = np.zeros((4 * PART_ROWS, 2))
+    X[[5, 17_000]] = [3.0, 1.0]
+    for seed in range(3):
+        labels = find(X, 2, run=Run(seed)).labels
+        assert np.flatnonzero(labels == labels[5]).tolist() == [5, 17_000]
+
+
 def test_limits_hold(data):
+    rng = np.random.default_rng(0)
+    for n_rows, least in ((3000, 108), (PART_ROWS + 7500, 450)):
+        truth = rng.integers(0, 30, n_rows)
+        X = 3.0 * rng.standard_normal((30, 8))[truth] + rng.standard_normal((n_rows, 8))
+        for seed in range(6):
+            found = sizes(find(X, 20, min_size=least, run=Run(seed)))
+            assert 10 <= len(found) <= 20
+            assert min(found) >= least
     for X in data.values():
         assert max(sizes(find(X, max_leaf_size=60))) <= 90  # rows move after growth
         assert min(sizes(find(X, 12, min_size=15))) >= 15

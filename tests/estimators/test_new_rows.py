@@ -27,6 +27,7 @@ def make_frame():
     noise = np.random.default_rng(0).normal(size=(N, 2))
     size = (GROUPS == 2) * 20 + noise[:, 0]
     kind, is_x = np.array(["x", "y", "z"])[GROUPS], np.where(GROUPS == 0, "yes", "no")
+    kind[2::30] = "y"  # so that size tells the last two groups apart better
     return pd.DataFrame({"other": noise[:, 1], "size": size, "kind": kind, "is_x": is_x})
 
 

@@ -70,7 +70,7 @@ TABLES = {
 }
 SETTINGS = [
     {},
-    {"branching": 3, "max_features": 2, "balance": 0.9},
+    {"branching": 3, "max_features": 2, "n_init": 1},
     {"noise": 0.05},
     {"min_leaf_size": 200},
     {"n_clusters": None, "max_depth": 3},

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::taxarbor.GrowthWarning")
 
 OTHERS = [
     Taxarbor(branching=3, max_features=2),
-    Taxarbor(None, max_depth=2, balance=None, n_init=2),
-    Taxarbor(None, min_leaf_size=3, max_leaf_size=7, novelty=0.0),
+    Taxarbor(None, max_depth=2),
+    Taxarbor(None, min_leaf_size=3, max_leaf_size=7, n_init=1),
     HMMC(branching=3, balance=0.3, center="node", n_init=4),
     HMMC(3, penalty="l2", solver="pqn"),
     HMMC(penalty="exclusive"),

@@ -13,7 +13,7 @@ MODELS = [
     Taxarbor(6, branching=3),
     Taxarbor(6, min_leaf_size=15, max_leaf_size=90),
     Taxarbor(6, min_leaf_size=25),
-    Taxarbor(None, max_depth=3, balance=None),
+    Taxarbor(None, max_depth=3),
     HMMC(5),
     HMMC(None, max_leaf_size=50, balance=0.3),
 ]

@@ -156,9 +156,8 @@ def test_the_least_worthy_columns_are_removed():
         X = rng.standard_normal((200, 9)) @ rng.standard_normal((9, 9))
         X += 2.0 * rng.standard_normal((5, 9))[truth]
         moments = Moments.of(X - X.mean(axis=0), truth, 5)
-        factors = rng.uniform(0.5, 1.0, n_columns)
         sizes = list(range(n_columns, 0, -1))
-        kept = remove_columns(moments, slice(None), columns, sizes, factors)
+        kept = remove_columns(moments, slice(None), columns, sizes)
         left = list(range(n_columns))
         for size in sizes:
             own = np.flatnonzero(np.isin(columns, left))
@@ -169,8 +168,7 @@ def test_the_least_worthy_columns_are_removed():
             if size == 1:
                 break
             lost = [
-                factors[one] * (near * (before - measure(moments, own[columns[own] != one])))
-                for one in left
+                near * (before - measure(moments, own[columns[own] != one])) for one in left
             ]
             left.pop(int(np.argmin([pairs.sum() for pairs in lost])))
             n_removed += 1
@@ -195,15 +193,16 @@ def test_planted_levels_have_thresholds_of_their_own():
             assert np.mean(place_rows(tree, planted.X) == clusters.labels) > 0.95
 
 
-def test_novelty_takes_other_columns_below():
-    """Both columns divide the halves; the one that made them is the farther apart."""
+def test_of_columns_that_divide_alike_the_one_of_the_greatest_distance_is_used():
+    """Also where the rule above it uses it."""
     rng = np.random.default_rng(0)
     truth = np.arange(400) % 4
     X = rng.standard_normal((400, 5))
     X[:, 1] += np.array([-30.0, -10.0, 10.0, 30.0])[truth]
-    X[:, 3] += np.array([-8.0, 8.0, -8.0, 8.0])[truth]
-    for novelty, below in ((0.0, {1}), (1.0, {3}), (10.0, {3})):
-        tree = find_rules(know(X, truth), X, Sparsity(novelty), Run())
+    for distance, below in ((8.0, {1}), (12.0, {3})):
+        Z = X.copy()
+        Z[:, 3] += distance * np.array([-1.0, 1.0, -1.0, 1.0])[truth]
+        tree = find_rules(know(Z, truth), Z, Sparsity(), Run())
         assert used(tree) == {0: {1}, 1: below, 2: below}
 
 
@@ -219,6 +218,16 @@ def test_a_threshold_is_the_best_one():
         assert accuracy(X, labels, rule) == pytest.approx(best)
         scores = score(X, rule)
         assert np.abs(scores[:, 0] - scores[:, 1]).min() > 0.0  # in a gap, not on a row
+
+
+def test_two_columns_are_not_used_where_all_lose_nothing():
+    """Groups along the diagonal of 16 columns: two of them would divide nine rows of ten."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 2048)
+        X = rng.standard_normal((2048, 16)) + 8.0 / np.sqrt(16) * truth[:, None]
+        labels = Taxarbor(2, random_state=seed).fit(X).labels_
+        assert adjusted_rand_score(truth, labels) >= 0.99
 
 
 # ---- which columns ----
@@ -239,7 +248,7 @@ def test_the_values_of_a_category_stay_or_go_together():
         by_value = codes[:, 1] // 2  # of the second category two values each
         for truth, columns in ((by_value, {4}), (3 * (X[:, 0] > 0.0) + by_value, {0, 4})):
             for most, kind in product((None, len(columns)), KINDS):
-                rule, labels = choose(X, truth, Sparsity(1.0, most, owner), kind)
+                rule, labels = choose(X, truth, Sparsity(most, owner), kind)
                 assert columns <= set(owner[rule.features])
                 assert len(set(owner[rule.features])) <= (most or 4)
                 own = np.isin(owner, owner[rule.features])
@@ -266,7 +275,7 @@ def test_constant_columns_are_never_used():
 def test_max_features_is_kept_and_no_clear_cluster_is_lost():
     X, truth = blobs(12, n_features=40, n_telling=10, distance=12.0, n_rows=900, seed=1)
     for branching, most in product((2, 3, 12), (2, 3, 6, 40)):
-        tree = find_rules(know(X, truth), X, Sparsity(1.0, most), Run(), branching=branching)
+        tree = find_rules(know(X, truth), X, Sparsity(most), Run(), branching=branching)
         assert tree.n_leaves == 12
         assert max(len(own) for own in used(tree).values()) <= most
         least = 0.95 if most > 2 else 0.75
@@ -326,7 +335,7 @@ def test_rules_decide_where_rows_go(data):
     for name, X in data.items():
         for kind, branching in product(KINDS.values(), (2, 3)):
             clusters = find(X, branching=branching)
-            tree = find_rules(clusters, kind(X), Sparsity(2.0, 4), Run(), branching=branching)
+            tree = find_rules(clusters, kind(X), Sparsity(4), Run(), branching=branching)
             sizes = np.bincount(place_rows(tree, kind(X)), minlength=tree.n_leaves)
             np.testing.assert_array_equal(tree.sizes[tree.leaves], sizes, name)
             assert sizes.min() > 0

@@ -53,7 +53,7 @@ def make_cars(n=300, seed=0):
 
 def test_categories_are_encoded_as_in_factor_analysis_of_mixed_data():
     cars = make_cars()
-    encoder = TableEncoder(date_features=None).fit(cars)
+    encoder = TableEncoder(date_features=None, scale="standard").fit(cars)
     Z, names = encoder.transform(cars), encoder.get_feature_names_out().tolist()
     origins = [f"origin = {one}" for one in ("europe", "japan", "usa")]
     assert names == ["weight", "power", *origins, "automatic", "fuel = petrol"]
@@ -447,7 +447,8 @@ def test_a_category_weighs_as_much_as_a_number():
         frame.columns = list("abcde")
         for name in "fg":  # which tell nothing
             frame[name] = rng.choice(list("uvwxyz"), 400)
-        model = Taxarbor(4, random_state=0).fit(frame)
+        whole = dict.fromkeys(frame, 1.0)  # else these count less
+        model = Taxarbor(4, column_weights=whole, random_state=0).fit(frame)
         columns = model.taxonomy_.columns
         Z = columns.encode(frame).data
         variances = np.bincount(columns.owner, (Z - Z.mean(axis=0)).var(axis=0))

@@ -59,8 +59,13 @@ def fit(
         Literal["euclidean", "cosine"],
         _table("Distance between rows: euclidean (default) or cosine."),
     ] = "euclidean",
+    column_weights: Annotated[
+        str | None, _table("Weights of columns, 1 for one that counts whole: a=1,b=0.5.")
+    ] = None,
     max_features: Annotated[int | None, _tree("Maximum of features per split.", min=1)] = None,
-    min_leaf_size: Annotated[int, _tree("Minimum number of rows per cluster.", min=1)] = 1,
+    min_leaf_size: Annotated[
+        int | None, _tree("Minimum number of rows per cluster; default: by the rows.", min=1)
+    ] = None,
     noise: Annotated[float, _tree("Share of the rows to label as noise, -1.")] = 0.0,
     seed: shell.Seed = 0,
     jobs: shell.Jobs = 1,
@@ -104,6 +109,7 @@ def fit(
             missing_values=tuple(_split(missing)),
             text_features=_split(text) or None,
         ),
+        column_weights=_split_weights(column_weights),
         random_state=seed,
         n_jobs=jobs,
         verbose=int(sys.stderr.isatty()),
@@ -135,6 +141,19 @@ def _split(text: str | None) -> list[str]:
     """Return the names in a text such as ``a, b``, where quotes keep blanks and commas."""
     lines = csv.reader((text or "").splitlines(), skipinitialspace=True)
     return [name for line in lines for name in line]
+
+
+def _split_weights(text: str | None) -> dict[str, float] | None:
+    """Return the numbers in a text such as ``a=1,b=0.5`` by their names."""
+    weights = {}
+    for part in _split(text):
+        name, _, number = part.rpartition("=")
+        try:
+            weights[name.strip()] = float(number)
+        except ValueError:
+            problem = f"must be names and numbers, such as age=1; got {part!r}"
+            raise InputError(problem, "column_weights") from None
+    return weights or None
 
 
 def demo(

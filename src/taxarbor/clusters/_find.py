@@ -23,8 +23,12 @@ from taxarbor.clusters._coordinates import Coordinates, draw_positions
 from taxarbor.clusters.leaves import (
     Labels,
     Leaves,
+    assign_rows,
     compete,
+    fit_leaves,
+    join_leaves,
     link_leaves,
+    measure_objective,
     merge_small,
     seed_leaves,
 )
@@ -37,10 +41,6 @@ from taxarbor.tree import TreeBuilder
 
 RIDGE = 3e-3  # weight of the squared weights, as a share of the rows' variance
 PLANE_ROWS = 1000  # rows on which the plane is found
-
-STARTS = ("principal", "ward", "far_rows", "ward", "ward", "ward")
-"""Taken in turn, again and again, until there are as many as requested. Ward's clusters of
-other rows are other starts; the others hardly change."""
 
 
 @final
@@ -60,8 +60,8 @@ class GapSplitter:
     """Splits lifted rows, whose last feature is constant, in two where the gap is."""
 
     # The least and greatest size of a child, as multiples of half of the rows.
-    balance: tuple[float, float] = (0.5, 1.5)
-    n_init: int = 1
+    balance: tuple[float, float] = (0.2, 1.8)
+    starts: tuple[str, ...] = ("principal",)
     min_size: int = 1  # of a child
 
     def find(self, sample: Array, n_rows: int, seed: int) -> GapPlane | Refusal:
@@ -70,9 +70,8 @@ class GapSplitter:
         if few is not None:
             return few
         rows = as_rows(sample)
-        starts = [STARTS[turn % len(STARTS)] for turn in range(self.n_init)]
         bounds = self.bounds(len(sample), n_rows)
-        half = rows.halve(HalveProblem(seed, starts, bounds, RIDGE / 2.0))
+        half = rows.halve(HalveProblem(seed, [*self.starts], bounds, RIDGE / 2.0))
         if half is None:
             return Refusal(f"all of its {n_rows} rows are equal, or nearly so")
         trace, status = tuple(half.trace), Status(half.status)
@@ -181,6 +180,17 @@ class Clusters:
     labels: Labels  # the leaf of each row of the sample, by its position from the left
 
 
+PART_ROWS, PART_ROWS_PER_LEAF = 5000, 50
+"""Clusters are found on a part of the sample: this many rows at least, and for each leaf that
+is grown. Then they compete for all rows of the sample."""
+
+FINE_ROUNDS, JOINED_ROUNDS, CHOSEN_ROUNDS = 10, 1, 4
+"""The most rounds of moves of leaves that are linked: grown ones, clusters joined with those of
+another start, and the unions of both. Only the best compete until few rows move."""
+
+PART_STREAM, START_STREAM = 13, 17  # distinguish random numbers of parts and starts from others
+
+
 def find_clusters(
     coordinates: Coordinates,
     splitter: GapSplitter,
@@ -188,36 +198,102 @@ def find_clusters(
     branching: int,
     stop: StoppingRule,
     run: Run,
+    n_init: int = 1,
 ) -> Clusters:
     """Return the clusters of the rows, and the tree above them.
 
-    More leaves are grown than requested, and compete for the rows; the closest are linked.
-    Their unions compete again, and are linked to the tree above. Leaves smaller than the least
-    size of the splitter are merged with their nearest. With a maximum depth the tree stays as
-    it was grown; pairs of children will be merged up to ``branching``, and depth counts as it
-    does then.
+    They are found on a part of the rows, compete for all, and are linked to the tree. Leaves
+    smaller than the least size of the splitter are merged with their nearest. With a maximum
+    depth the tree stays as it was grown; pairs of children will be merged up to ``branching``,
+    and depth counts as it does then. ``n_init`` is the number of starts.
     """
-    is_linked = stop.max_depth is None
-    fine = _finer(stop) if is_linked else stop
-    tree, grown = grow_leaves(coordinates, splitter, fine, run, max_children=branching)
+    if stop.max_depth is not None:
+        tree, labels = grow_leaves(coordinates, splitter, stop, run, max_children=branching)
+        if tree.n_leaves > 1:
+            leaves, _ = compete(Leaves.of(labels, tree.n_leaves, coordinates), coordinates)
+            tree.resize(leaves.counts)
+            for leaf in tree.leaves:
+                tree.refuse(leaf, "")  # a reason may not hold for the rows that it has now
+            labels = leaves.labels
+        return Clusters(tree, labels)
+    n_requested = stop.n_leaves or 2
+    for part in dict.fromkeys((_draw_part(coordinates, stop, run.seed), coordinates)):
+        tree, leaves = _find_leaves(
+            part, *_scale(stop, splitter, part, coordinates), run, n_init
+        )
+        if part is not coordinates and leaves.n_leaves > 1:
+            model, _ = fit_leaves(leaves, part)
+            leaves, _ = compete(assign_rows(model, coordinates), coordinates, 1)
+        if leaves.n_leaves > 1:
+            place = merge_small(leaves.means, leaves.counts, splitter.min_size)
+            leaves = _renumber(leaves, place, coordinates)
+        if leaves.n_leaves >= n_requested:
+            break  # else the part may be too small
+    if leaves.n_leaves == 1:
+        tree = tree if tree.n_leaves == 1 else TreeBuilder(coordinates.n_rows)
+        return Clusters(tree, np.zeros(coordinates.n_rows, dtype=np.int32))
+    # Rows have moved since: the leaves stay, the tree above them is made anew.
+    tree, place = link_leaves(leaves.means, leaves.counts, StoppingRule())
+    return Clusters(tree, place[leaves.labels].astype(np.int32))
+
+
+def _draw_part(coordinates: Coordinates, stop: StoppingRule, seed: int) -> Coordinates:
+    """Return the rows of lowest hash, enough to find clusters on; all, if there are no more."""
+    n_rows = coordinates.n_rows
+    n_leaves = _finer(stop).n_leaves or 2 * n_rows / (stop.max_leaf_size or n_rows)
+    size = max(PART_ROWS, int(min(PART_ROWS_PER_LEAF * n_leaves, n_rows)))
+    if size >= n_rows:
+        return coordinates
+    return coordinates.take(draw_positions(n_rows, size, node_seed(seed, (PART_STREAM,))))
+
+
+def _scale(
+    stop: StoppingRule, splitter: GapSplitter, part: Coordinates, coordinates: Coordinates
+) -> tuple[StoppingRule, GapSplitter]:
+    """Return when to stop, and the splitter, with sizes in rows of a part."""
+    share = part.n_rows / coordinates.n_rows
+    least, most = splitter.min_size * share, stop.max_leaf_size
+    if share == 1.0:
+        return stop, splitter
+    if splitter.min_size > 1:  # with room for chance
+        splitter = replace(splitter, min_size=int(np.ceil(least + 2.0 * np.sqrt(least))))
+    if most is not None:
+        stop = replace(stop, max_leaf_size=max(round(most * share), 1))
+    return stop, splitter
+
+
+def _find_leaves(
+    coordinates: Coordinates, stop: StoppingRule, splitter: GapSplitter, run: Run, n_init: int
+) -> tuple[TreeBuilder, Leaves]:
+    """Return as many leaves as requested, the best of some starts, and the tree of the first.
+
+    More leaves are grown than requested, and compete for the rows; the closest are linked, and
+    their unions compete again. Clusters about rows drawn at random join them, compete with
+    them, and are linked likewise: so each is taken from the start that has it best.
+    """
+    n_requested = stop.n_leaves or 0
+    tree, grown = grow_leaves(coordinates, splitter, _finer(stop), run)
+    leaves = Leaves.of(grown, tree.n_leaves, coordinates)
     if tree.n_leaves == 1:
-        return Clusters(tree, grown)
-    leaves, _ = compete(Leaves.of(grown, tree.n_leaves, coordinates), coordinates)
-    if is_linked:
-        n_requested, moved = stop.n_leaves or 0, np.mean(leaves.labels != grown)
-        if n_requested > coordinates.n_coordinates and moved > MAX_MOVED:
-            seeds = seed_leaves(coordinates, SEEDS_PER_CLUSTER * n_requested, run.seed)
-            leaves, _ = compete(seeds, coordinates)
-        leaves = _choose_clusters(leaves, coordinates, stop, splitter.min_size)
-        if leaves.n_leaves == 1:
-            return Clusters(TreeBuilder(coordinates.n_rows), leaves.labels)
-        # Rows have moved since: the leaves stay, the tree above them is made anew.
-        tree, place = link_leaves(leaves.means, leaves.counts, StoppingRule())
-        return Clusters(tree, place[leaves.labels].astype(np.int32))
-    tree.resize(leaves.counts)
-    for leaf in tree.leaves:
-        tree.refuse(leaf, "")  # a reason may not hold for the rows that it has now
-    return Clusters(tree, leaves.labels)
+        return tree, leaves
+    leaves, _ = compete(leaves, coordinates, FINE_ROUNDS)
+    if n_requested > coordinates.n_coordinates and np.mean(leaves.labels != grown) > MAX_MOVED:
+        leaves = seed_leaves(coordinates, SEEDS_PER_CLUSTER * n_requested, run.seed)
+        leaves, _ = compete(leaves, coordinates, FINE_ROUNDS)
+    leaves = _choose_clusters(leaves, coordinates, stop, splitter.min_size)
+    _, ridge = fit_leaves(leaves, coordinates)
+    least = measure_objective(leaves, coordinates, ridge)
+    for turn in range(1, n_init if 1 < leaves.n_leaves == n_requested else 1):
+        seed = node_seed(run.seed, (START_STREAM, turn))
+        joined = join_leaves(leaves, seed_leaves(coordinates, n_requested, seed), coordinates)
+        joined, _ = compete(joined, coordinates, JOINED_ROUNDS)
+        joined = _choose_clusters(joined, coordinates, stop, splitter.min_size)
+        objective = measure_objective(joined, coordinates, ridge)
+        if joined.n_leaves == n_requested and objective < least:
+            leaves, least = joined, objective
+    if leaves.n_leaves > 1:
+        leaves, _ = compete(leaves, coordinates)
+    return tree, leaves
 
 
 def _choose_clusters(
@@ -232,7 +308,8 @@ def _choose_clusters(
     limit = stop
     while True:
         _, place = link_leaves(fine.means, fine.counts, limit)
-        leaves, _ = compete(_renumber(fine, place, coordinates), coordinates)
+        unions = _renumber(fine, place, coordinates)
+        leaves, _ = compete(unions, coordinates, CHOSEN_ROUNDS)
         place = merge_small(leaves.means, leaves.counts, min_size)
         n_missing = n_requested - int(place.max()) - 1
         n_kept = min((limit.n_leaves or 0) + n_missing, fine.n_leaves)

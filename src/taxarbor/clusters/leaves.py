@@ -9,6 +9,9 @@ is a mean, seen in the metric of the scatter within leaves:
 Means and scatter follow the rows, in turn. Neither step raises ``log det S``, the total
 objective: for a given S the moves lower ``trace(S^-1 S_within)``, and for given rows their own
 scatter is the S that minimises ``log det S + trace(S^-1 (S_within + ridge I))``.
+
+The ridge follows the evidence: oracle-approximating shrinkage (Chen, Wiesel, Eldar and Hero,
+2010) tells from the scatter, the rows and the coordinates how far the scatter can be trusted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,17 +30,23 @@ from taxarbor.clusters._coordinates import Coordinates, draw_positions
 from taxarbor.grow import StoppingRule
 from taxarbor.tree import TreeBuilder
 
-ROUNDS = 2
-"""Rounds of moves. Most rows that ever move do so in the first; a third adds nothing."""
+ROUNDS, MIN_MOVED = 20, 0.001
+"""The most rounds of moves, and the share of the rows from which on there is another. Most rows
+that ever move do so in the first; but leaves without a gap between them find their place only
+in a dozen."""
 
-SHRINKAGE = 1.0
-"""The ridge, as a share of the mean variance within leaves: halfway from the metric of the data
-to that of the plain distance."""
+SHRINKAGE, MAX_SHRINKAGE = 1.0, 99.0
+"""The ridge, as a share of the mean variance within leaves: at least halfway from the metric of
+the data to that of the plain distance, and at most nearly that one."""
+
+MAX_EXCLUDED = 0.5
+"""The share of the coordinates up to which the directions of the means are no evidence."""
 
 MIN_RIDGE = 1e3
 """The least ridge, in roundings of the variance of all rows, plus one in double precision per
 row: where leaves are single points, the scatter within them is rounding."""
 
+SEED_ROUNDS = 3  # of k-means, from rows drawn at random
 SEED_STREAM = 11  # distinguishes the hashes that draw seeds from others
 
 Labels = NDArray[np.int32]
@@ -79,13 +88,27 @@ def seed_leaves(coordinates: Coordinates, n_seeds: int, seed: int) -> Leaves:
     """Return leaves about rows drawn at random, after a few rounds of k-means."""
     positions = draw_positions(coordinates.n_rows, n_seeds, node_seed(seed, (SEED_STREAM,)))
     means = coordinates.values[positions, :-1].astype(np.float64)
-    for _ in range(ROUNDS + 1):
-        offsets = -0.5 * np.einsum("kq,kq->k", means, means)
-        labels = _assign(LeafModel(means, offsets), coordinates)
-        labels = np.unique(labels, return_inverse=True)[1].astype(np.int32)  # none is empty
-        leaves = Leaves.of(labels, int(labels.max()) + 1, coordinates)
+    for _ in range(SEED_ROUNDS):
+        leaves = _gather(means, None, coordinates)
         means = leaves.means.astype(np.float64)
     return leaves
+
+
+def join_leaves(first: Leaves, second: Leaves, coordinates: Coordinates) -> Leaves:
+    """Return leaves about the means of both, in the metric of the first."""
+    within, _ = _scatter_within(first, coordinates)
+    return _gather(np.vstack([first.means, second.means]), within, coordinates)
+
+
+def _gather(means: Array, within: Array | None, coordinates: Coordinates) -> Leaves:
+    """Return leaves of the rows that are nearest to some means; none of them is empty."""
+    return assign_rows(_score_means(means, within), coordinates)
+
+
+def assign_rows(model: LeafModel, coordinates: Coordinates) -> Leaves:
+    """Return the leaves of rows that go to the highest score; none may be empty."""
+    labels = np.unique(_assign(model, coordinates), return_inverse=True)[1].astype(np.int32)
+    return Leaves.of(labels, int(labels.max()) + 1, coordinates)
 
 
 def _assign(model: LeafModel, coordinates: Coordinates) -> Labels:
@@ -93,18 +116,23 @@ def _assign(model: LeafModel, coordinates: Coordinates) -> Labels:
     return coordinates.rows.best(lifted, model.offsets).astype(np.int32)
 
 
-def compete(leaves: Leaves, coordinates: Coordinates) -> tuple[Leaves, LeafModel]:
-    """Move each row to the leaf, of two at least, that it fits best.
+def compete(
+    leaves: Leaves, coordinates: Coordinates, max_rounds: int | None = None
+) -> tuple[Leaves, LeafModel]:
+    """Move each row to the leaf, of two at least, that it fits best, until few move.
 
     Also returns the model of the last round. A round that would empty a leaf is not made.
     """
     ridge = None
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if max_rounds is None else max_rounds):
         model, ridge = fit_leaves(leaves, coordinates, ridge)
         moved = Leaves.of(_assign(model, coordinates), leaves.n_leaves, coordinates)
         if not moved.counts.all():
             break
+        n_moved = np.count_nonzero(moved.labels != leaves.labels)
         leaves = moved
+        if n_moved < MIN_MOVED * coordinates.n_rows:
+            break
     return leaves, model
 
 
@@ -115,18 +143,55 @@ def fit_leaves(
 
     A ridge may be given, to stay the same over rounds.
     """
+    within, ridge = _scatter_within(leaves, coordinates, ridge)
+    return _score_means(leaves.means, within), ridge
+
+
+def measure_objective(leaves: Leaves, coordinates: Coordinates, ridge: float) -> float:
+    """Return the logarithm of the determinant of the scatter within leaves, with a ridge."""
+    within, _ = _scatter_within(leaves, coordinates, ridge)
+    return float(np.linalg.slogdet(within)[1])
+
+
+def _scatter_within(
+    leaves: Leaves, coordinates: Coordinates, ridge: float | None = None
+) -> tuple[Array, float]:
+    """Return the mean product within leaves with a ridge, which follows the evidence."""
     total, n = coordinates.scatter, coordinates.n_rows
-    size = len(total)
     means = leaves.means
     within = total - (means.T * (leaves.counts / n)) @ means
     if ridge is None:
         eps = MIN_RIDGE * float(np.finfo(np.float32).eps) + n * float(np.finfo(float).eps)
         least = max(eps * float(np.trace(total)), coordinates.unit**2)
-        ridge = max(SHRINKAGE * float(np.trace(within)) / size, least)
-    within[np.diag_indices(size)] += ridge
-    weights = cho_solve(cho_factor(within), means.T).T
-    offsets = -0.5 * np.einsum("kq,kq->k", weights, means)
-    return LeafModel(weights, offsets), ridge
+        ridge = max(
+            _find_shrinkage(within, leaves) * float(np.trace(within)) / len(within), least
+        )
+    within[np.diag_indices(len(total))] += ridge
+    return within, ridge
+
+
+def _find_shrinkage(within: Array, leaves: Leaves) -> float:
+    """Return the ridge as a share of the mean variance, given the scatter within leaves.
+
+    Rows were moved to where the scatter along the differences of means is small, so of few
+    leaves only the scatter across these is evidence.
+    """
+    n_rows, size = int(leaves.counts.sum()), len(within)
+    if leaves.n_leaves - 1 <= MAX_EXCLUDED * size:
+        differences = leaves.means[1:] - leaves.means[0]
+        across = np.linalg.qr(differences.T, mode="complete")[0][:, len(differences) :]
+        within, size = across.T @ within @ across, size - len(differences)
+    squares, square = float((within**2).sum()), float(np.trace(within)) ** 2
+    part = (1.0 - 2.0 / size) * squares + square
+    rest = (n_rows + 1.0 - 2.0 / size) * (squares - square / size)
+    # part / rest is the weight of the plain distance, if it is less than 1.
+    return max(SHRINKAGE, part / max(rest - part, part / MAX_SHRINKAGE, 1e-300))
+
+
+def _score_means(means: Array, within: Array | None) -> LeafModel:
+    """Return the scores of means in the metric of a scatter; None: in the plain distance."""
+    weights = means if within is None else cho_solve(cho_factor(within), means.T).T
+    return LeafModel(weights, -0.5 * np.einsum("kq,kq->k", weights, means))
 
 
 POWER = 0.75

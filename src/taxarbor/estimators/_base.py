@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self, TypeVar, final
+from typing import Any, ClassVar, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +49,8 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
     verbose: int
+    _weighs_columns: ClassVar[bool] = False
+    """Whether columns of different units have functions and weights."""
     taxonomy_: Taxonomy
     labels_: NDArray[np.intp]
     outlier_score_: Array
@@ -240,6 +242,11 @@ class Repeats:
         return cls(len(sample.rows), counts, per_row)
 
     @property
+    def total(self) -> int:
+        """Number of repeats of all rows."""
+        return self.n_rows if self.counts is None else int(self.counts.sum())
+
+    @property
     def copies_per_row(self) -> float:
         """Average number of repeats of a row; 1 where weights are numbers of rows."""
         if self.counts is None or self.per_row == 1.0:
@@ -334,7 +341,8 @@ def route_source(
         """Return labels and scores; and the rows of each leaf, noise first, and weights."""
         rows = counts.columns.read(table, counts.dtype, match) if read is None else read
         labels = route(counts, rows, n_threads=n_threads)
-        scores = scorer.score_rows(rows.data, fill, labels, n_threads=n_threads)
+        logs = counts.columns.take_logs(rows.data)
+        scores = scorer.score_rows(logs, fill, labels, n_threads=n_threads)
         sizes = np.zeros((2, size), dtype=np.int64)
         sizes[0] = np.bincount(labels + 1, minlength=size)
         if units is not None:

@@ -1,7 +1,7 @@
 """The package's own method: clusters by competition, a tree above them, sparse rules."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Self
 
@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from taxarbor._errors import GrowthWarning, InputError, TableWarning, warn_caller
 from taxarbor._fit_context import Run
-from taxarbor._parameters import check_balance, check_count, check_noise, check_strength
+from taxarbor._parameters import check_count, check_noise
 from taxarbor._types import Array, TableLike
 from taxarbor.clusters import (
     GapSplitter,
@@ -53,6 +53,11 @@ SAMPLE_ROWS, ROWS_PER_CLUSTER = 100_000, 500
 """Rows of the sample that a tree is found on: this many at least, and for each leaf.
 docs/defaults.md has what fewer cost."""
 
+MIN_ROWS_FOR_SIZE, MIN_LEAF_ROWS = 500, 5
+MIN_LEAF_SHARE, MAX_SIZE_RATIO = 0.002, 5
+"""From so many rows on a leaf has at least so many, and this share of the rows, or an equal
+share of them divided by that ratio, if that is less."""
+
 MAX_AUTO_CLUSTERS, MIN_ROWS_PER_AUTO_CLUSTER = 50, 10
 """Largest number of clusters that ``n_clusters="auto"`` considers, and rows that each needs."""
 
@@ -79,16 +84,11 @@ class Taxarbor(TaxonomyEstimator):
         Maximum number of children of a split. Nodes have fewer where leaves run out.
     max_features : int or None, default=None
         Maximum number of columns in a rule. None: chosen by validation on held-out rows.
-    novelty : float, default=1.0
-        How strongly a rule avoids the columns of the rules above it, where others separate the
-        rows nearly as well. 0 lets levels share columns.
-    balance : float, pair of float or None, default=0.5
-        Minimum and maximum size of the two children when a node is split in growth, as
-        multiples of half of it. A number ``b`` means ``(b, 2 - b)``; None sets no bounds, but
-        no child is empty. Clusters, which are linked later, may differ more.
-    min_leaf_size : int, default=1
+    min_leaf_size : int or None, default=None
         Minimum number of rows in a leaf: smaller ones are merged with their nearest. If not
-        all rows are sampled, it applies to the sample in proportion.
+        all rows are sampled, it applies to the sample in proportion. None: 1, but from 500 rows
+        on, and with ``n_clusters``, 0.2 % of the rows or, if that is less, a fifth of an equal
+        share; at least five.
     max_leaf_size : int or None, default=None
         Leaves of at most this many rows are not split. If not all rows are sampled, it applies
         to the sample in proportion; rows may move between leaves afterwards.
@@ -98,15 +98,19 @@ class Taxarbor(TaxonomyEstimator):
         Fraction of the rows, by weight, at most 0.5, that are labelled as noise, -1: those
         farthest from every cluster, by a threshold that is found on the sample and that
         ``predict`` uses, too. A cluster of nothing but noise is removed.
-    n_init : int, default=1
-        Number of initializations per split, on a sample of its rows, of which the best is kept:
-        along the principal direction, from Ward's clusters of a few hundred rows, and from rows
-        far apart.
+    n_init : int, default=6
+        Number of initializations. Clusters about random rows are joined with the best so far,
+        compete with them for the rows, and the closest are merged. docs/defaults.md has what
+        each gains.
     encoder : "auto", TableEncoder or None, default="auto"
         How a table is made into features. "auto": data frames are encoded as by
         :class:`~taxarbor.TableEncoder`, which imputes missing values, one-hot encodes
-        categories and standardizes columns of different units; in arrays only missing values
+        categories and prepares columns of different units; in arrays only missing values
         are imputed. None: X must be numeric, without missing values.
+    column_weights : mapping from str to float, optional
+        What the variance of a column counts, by its name: 1 for a column that counts whole.
+        Those of other columns are found, where units differ; see
+        :class:`~taxarbor.TableEncoder`.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample and the initializations.
     n_jobs : int or None, default=None
@@ -150,35 +154,35 @@ class Taxarbor(TaxonomyEstimator):
     3
     """
 
+    _weighs_columns = True
+
     def __init__(
         self,
         n_clusters: int | str | None = 8,
         *,
         branching: int = 2,
         max_features: int | None = None,
-        novelty: float = 1.0,
-        balance: float | tuple[float, float] | None = 0.5,
-        min_leaf_size: int = 1,
+        min_leaf_size: int | None = None,
         max_leaf_size: int | None = None,
         max_depth: int | None = None,
         noise: float = 0.0,
-        n_init: int = 1,
+        n_init: int = 6,
         encoder: TableEncoder | str | None = "auto",
+        column_weights: Mapping[str, float] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.branching = branching
-        self.balance = balance
         self.max_features = max_features
-        self.novelty = novelty
         self.min_leaf_size = min_leaf_size
         self.max_leaf_size = max_leaf_size
         self.max_depth = max_depth
         self.noise = noise
         self.n_init = n_init
         self.encoder = encoder
+        self.column_weights = column_weights
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -282,14 +286,15 @@ class Taxarbor(TaxonomyEstimator):
         branching, stop = check_growth(self, n_clusters or self.n_clusters)
         if (max_features := self.max_features) is not None:
             max_features = check_count("max_features", max_features, least=1)
-        min_size = check_count("min_leaf_size", self.min_leaf_size, least=1)
-        if stop.max_leaf_size is not None and min_size > stop.max_leaf_size:
+        if (min_size := self.min_leaf_size) is not None:
+            min_size = check_count("min_leaf_size", min_size, least=1)
+        if stop.max_leaf_size is not None and (min_size or 1) > stop.max_leaf_size:
             message = f"is {min_size}, more than max_leaf_size={stop.max_leaf_size}"
             raise InputError(f"{message}; lower one or raise the other", "min_leaf_size")
-        sparsity = Sparsity(check_strength("novelty", self.novelty), max_features)
+        sparsity = Sparsity(max_features)
         n_init = check_count("n_init", self.n_init, least=1)
-        splitter = GapSplitter(check_balance(self.balance, 2), n_init, min_size)
-        return _Settings(branching, stop, sparsity, splitter, check_noise(self.noise))
+        noise = check_noise(self.noise)
+        return _Settings(branching, stop, sparsity, min_size, n_init, noise)
 
     def _measure_cuts(self, source: Source, weights: Array | None, run: Run) -> Curve:
         """Return how stable the cuts of a tree of many leaves are."""
@@ -319,7 +324,8 @@ class _Settings(NamedTuple):
     branching: int
     stop: StoppingRule
     sparsity: Sparsity
-    splitter: GapSplitter
+    min_size: int | None
+    n_init: int
     noise: float
 
 
@@ -335,13 +341,24 @@ def count_sample_rows(n_rows: int, stop: StoppingRule, branching: int) -> int:
     return max(SAMPLE_ROWS, int(min(ROWS_PER_CLUSTER * min(n_leaves), float(n_rows))))
 
 
+def _choose_min_size(n_rows: int, stop: StoppingRule) -> int:
+    """Return the fewest rows of a leaf, of the sample, where none are given."""
+    if n_rows < MIN_ROWS_FOR_SIZE or stop.n_leaves is None:
+        return 1
+    share = min(MIN_LEAF_SHARE * n_rows, n_rows / (MAX_SIZE_RATIO * stop.n_leaves))
+    return min(max(MIN_LEAF_ROWS, int(share)), stop.max_leaf_size or n_rows)
+
+
 def _find_tree(
     features: Features, repeats: Repeats, settings: _Settings, run: Run
 ) -> tuple[Tree, Repeats]:
     """Return a tree with rules, and the repeats it was found on, without outliers."""
-    stop, splitter = repeats.scale_stop(settings.stop), settings.splitter
-    if splitter.min_size > 1:  # 1 is no bound, however little a row weighs
-        splitter = replace(splitter, min_size=repeats.scale_size(splitter.min_size))
+    stop, least = repeats.scale_stop(settings.stop), settings.min_size or 1
+    if settings.min_size is None:
+        least = _choose_min_size(repeats.total, stop)
+    elif least > 1:  # 1 is no bound, however little a row weighs
+        least = repeats.scale_size(least)
+    splitter = GapSplitter(min_size=least)
     vectors = features.embedding
     if vectors is not None:
         check_range(vectors, "embedding")
@@ -351,8 +368,10 @@ def _find_tree(
         repeats, points = repeats.exclude(outliers), points[~outliers]
     size = count_coordinates(stop.n_leaves)
     coordinates = find_coordinates(points, run.seed, run.width, size)
-    branching, least = settings.branching, splitter.min_size
-    clusters = find_clusters(coordinates, splitter, branching=branching, stop=stop, run=run)
+    branching = settings.branching
+    clusters = find_clusters(
+        coordinates, splitter, branching=branching, stop=stop, run=run, n_init=settings.n_init
+    )
     sparsity = replace(settings.sparsity, owner=features.owner, is_scaled=vectors is not None)
     X = repeats.repeat(features.data)
     tree = find_rules(clusters, X, sparsity, run, branching=branching, min_leaf_size=least)
@@ -371,11 +390,12 @@ def _describe(
     ``repeats`` are those of the sample, with and without outliers.
     """
     columns, (sampled, kept) = taxonomy.columns, repeats
-    labels = place_rows(taxonomy.tree, rows.data).astype(np.intp)
+    logs = columns.take_logs(rows.data)
+    labels = place_rows(taxonomy.tree, logs).astype(np.intp)
     taxonomy = round_thresholds(taxonomy, rows.data, labels)  # which changes no label
     while True:
         scorer = fit_noise_model(
-            rows.data,
+            logs,
             labels,
             taxonomy.tree.n_leaves,
             counts=kept.counts,
@@ -392,4 +412,4 @@ def _describe(
             statistics = describe_rows(taxonomy.tree, columns, rows, marked, weights)
             return replace(taxonomy, statistics=statistics), scorer
         taxonomy = resize(taxonomy, sizes)  # without leaves that are nothing but noise
-        labels = place_rows(taxonomy.tree, rows.data).astype(np.intp)
+        labels = place_rows(taxonomy.tree, logs).astype(np.intp)

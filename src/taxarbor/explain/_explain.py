@@ -76,7 +76,7 @@ def explain(
     >>> taxonomy = model.taxonomy_.rename_features(animals.feature_names)
     >>> why = explain(taxonomy, X, row_names=animals.names)
     >>> why.names[1], [example["name"] for example in why.examples(1, 2)["typical"]]
-    ('warm_blooded', ['dog', 'three-toed sloth'])
+    ('gives_milk', ['dog', 'cheetah'])
     """
     taxonomy, source = load_rows(taxonomy_of(model), X)
     columns, names = taxonomy.columns, source.names

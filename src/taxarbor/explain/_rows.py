@@ -12,6 +12,7 @@ its weights in the two scores, and the middle that of the means of the two nodes
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
@@ -52,7 +53,7 @@ class FeatureTable:
         """Return expanded rows of a taxonomy."""
         data, gaps, _ = rows
         gaps = gaps if gaps is None or isinstance(gaps, np.ndarray) else gaps.tocsr()
-        scored = as_rows(data) if data.shape[0] else None
+        scored = as_rows(taxonomy.columns.take_logs(data)) if data.shape[0] else None
         return cls(data, scored, gaps, taxonomy.columns.owner)
 
     def values(self, positions: Places, features: Places) -> Array:
@@ -255,13 +256,15 @@ def name_contributions(
     weights = rule.weights[scores[0]].astype(np.float64) - rule.weights[scores[1]]
     features = np.flatnonzero(weights)
     pair = [frontier[target] for target in rule.targets[scores].tolist()]
-    middle = taxonomy.means[pair][:, features].astype(np.float64).mean(axis=0)
+    take_logs = partial(taxonomy.columns.take_logs, features=features)
+    middle = take_logs(taxonomy.means[pair][:, features].astype(np.float64)).mean(axis=0)
     if (alone := dividing_feature(rule)) is not None:  # it decides, at its threshold
         middle[features == alone] = threshold_of(rule, alone)
     first = np.flatnonzero(np.diff(table.column_of[features], prepend=-1))
     for block in blocks(len(positions), len(features)):
         some = positions[block]
-        parts = weights[features] * (table.values(some, features).astype(np.float64) - middle)
+        values = take_logs(table.values(some, features).astype(np.float64))
+        parts = weights[features] * (values - middle)
         if len(first) < len(features):  # the features of a category are one
             parts = np.add.reduceat(parts, first, axis=1)
         strongest = find_strongest(np.abs(parts))

@@ -52,7 +52,6 @@ SAMPLE_STREAM = 7  # distinguishes the hashes that draw the sample from others
 class Sparsity:
     """How few features a rule should use."""
 
-    novelty: float = 1.0  # how strongly columns of rules above a node are avoided
     max_features: int | None = None  # the most columns that a rule may use
     owner: IndexArray | None = None  # the column of each feature; None: each is one
     is_free: bool = False  # whether rules use all features, as none is readable
@@ -215,12 +214,11 @@ class Moments:
 
 
 def remove_columns(
-    moments: Moments, leaves: slice, columns: IndexArray, sizes: Sequence[int], factors: Array
+    moments: Moments, leaves: slice, columns: IndexArray, sizes: Sequence[int]
 ) -> dict[int, IndexArray]:
     """Return the features of the best columns, for each number of columns, in falling order.
 
-    Columns are removed in turn, from all, those that are worth least; the worth of each column
-    is multiplied by its factor.
+    Columns are removed in turn, from all, those that are worth least.
     """
     means, counts = moments.means[leaves], moments.counts[leaves]
     features, A = np.arange(len(columns)), moments.inverse
@@ -230,7 +228,7 @@ def remove_columns(
     for size in sizes:
         left, column_of = np.unique(columns[features], return_inverse=True)
         while size < len(left):
-            worth = _measure_worth(A, B, near, column_of) * factors[left]
+            worth = _measure_worth(A, B, near, column_of)
             order, n_removed = sort_falling(worth)[::-1], len(left) - size
             while True:
                 removed = np.flatnonzero(np.isin(column_of, order[:n_removed]))

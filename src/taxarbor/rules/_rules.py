@@ -55,13 +55,8 @@ class ColumnPlane(NamedTuple):
         return values[np.ix_(rows, self.features)] @ self.weights > self.threshold
 
 
-def find_planes(
-    sample: RuleSample, rows: IndexArray, is_second: Mask, penalty: Array
-) -> list[ColumnPlane]:
-    """Return the planes of one and of two columns that divide rows best, if any do.
-
-    ``penalty`` is the share of rows that each column must sort beyond others.
-    """
+def find_planes(sample: RuleSample, rows: IndexArray, is_second: Mask) -> list[ColumnPlane]:
+    """Return the planes of one and of two columns that divide rows best, if any do."""
     values, weights = sample.values[rows].astype(np.float64), sample.weights[rows]
     masses = weights @ ~is_second, weights @ is_second
     if not min(masses):
@@ -87,8 +82,7 @@ def find_planes(
             cut = _find_cut(values[:, features] @ direction, is_second, weights)
             if cut is not None:
                 threshold, share = cut
-                share = round(share - float(penalty[[*chosen]].sum()), 9)
-                rank = share, float(f"{distance:.{DIGITS}g}")
+                rank = round(share, 9), float(f"{distance:.{DIGITS}g}")
                 planes.append(
                     ColumnPlane(np.sort(chosen), features, direction, threshold, rank)
                 )
@@ -129,17 +123,16 @@ def _find_cut(scores: Array, is_second: Mask, weights: Array) -> tuple[float, fl
     return float(ordered[at] + 0.5 * gaps[at]), float(right[at] / weights.sum())
 
 
-TOLERANCE = 0.08
+TOLERANCE, LEAST_TOLERANCE = 0.08, 0.01
 """The share of left-out rows that a rule of one or two columns may send to another child than
-all columns do, divided by the binary logarithm of the number of clusters below, as every level
-adds its errors. With twice as much the shared sets lose a point of most measures; with less
-tables of a dozen columns lose their thresholds."""
+all columns do: at most, and where these make no error, to which theirs is added. It is divided
+by the binary logarithm of the number of clusters below, as every level adds its errors, and is
+one row at least. With twice as much the shared sets lose a point of most measures; where all
+columns make no error, 0.08 lost clusters that are plain."""
 
 SECOND_COLUMN_GAIN, FAR_BELOW = 0.03, 0.05
 """The share of left-out rows that a second column must sort. And how far below the tolerance
 two columns may be for a few more to be tried."""
-
-NOVELTY_SHARE = 0.01  # of rows: what a known column must sort beyond others, at novelty 1
 
 KEPT_SHARE = 0.88
 """The share of its columns that a rule keeps when some are removed. Few are removed at a time:
@@ -166,16 +159,13 @@ def find_rules(
     tree = _merge_branches(clusters.tree, branching)
     sample = draw_rule_sample(clusters, X, sparsity, run.seed)
     search = _Search(tree, sample, sparsity)
-    waiting = [(0, np.zeros(sample.n_columns, dtype=bool))]
+    waiting = [0]
     while waiting:
-        node, is_known = waiting.pop()
-        choice = search.find(node, is_known)
+        node = waiting.pop()
+        choice = search.find(node)
         tree.set_rule(node, choice.make_rule(sample))
         if choice.is_near:
-            is_known = is_known.copy()
-            is_known[choice.columns] = True
-            inner = [child for child in tree.children(node) if tree.children(child)]
-            waiting += [(child, is_known) for child in inner]
+            waiting += [child for child in tree.children(node) if tree.children(child)]
     return _remove_small(tree.freeze(with_rows=False), X, min_leaf_size, run.width)
 
 
@@ -276,8 +266,8 @@ class _Search:
             scores[is_out] = sample.values[np.ix_(rows[is_out], own)] @ weights.T + offsets
         return scores
 
-    def find(self, node: int, is_known: Mask) -> _Choice:
-        """Return the rule of a node, given which columns the rules above it use."""
+    def find(self, node: int) -> _Choice:
+        """Return the rule of a node."""
         sample, max_columns = self.sample, self.sparsity.max_features
         leaves = self._spans[node]
         parts = [self._spans[child] for child in self.tree.children(node)]
@@ -294,7 +284,7 @@ class _Search:
             return sample.share(rows, is_right)
 
         far = _Targets(self._moments, leaves, rows, labels, is_near=False)
-        find_far = partial(self._find_discriminant, far, is_known, max_columns)
+        find_far = partial(self._find_discriminant, far, max_columns)
         if self.sparsity.is_free:
             return find_far()[0]
         wide, is_hard = (None if max_columns is None else find_far()), False
@@ -304,9 +294,11 @@ class _Search:
                 sent, n_lost = leaves.start + scores.argmax(axis=1), 0
             else:
                 sent, n_lost = wide[1], _count_lost(labels, wide[1] == labels)
-            min_share = measure(sent) - TOLERANCE / np.log2(len(leaves))
+            share = measure(sent)
+            tolerance = min(TOLERANCE, LEAST_TOLERANCE + 1.0 - share) / np.log2(len(leaves))
+            min_share = share - max(tolerance, 1.0 / len(rows))
             drawn = np.arange(first, last, 1 + (last - first) // CHOICE_ROWS)
-            plane, share = self._find_plane(drawn, rows, starts[1], is_known, min_share)
+            plane, share = self._find_plane(drawn, rows, starts[1], min_share)
             if plane is not None and self._count_lost_by(plane, drawn, starts[1]) <= n_lost:
                 return _Choice.of_plane(plane)
             is_hard = max_columns is None and share < min_share - FAR_BELOW
@@ -318,14 +310,14 @@ class _Search:
         # Only the children, where as few columns on the path tell them apart as well.
         merged = [moments.merge(parts) for moments in self._moments]
         near = _Targets(merged, range(len(parts)), rows, children, is_near=True)
-        near_choice, sides = self._find_discriminant(near, is_known, max_near)
+        near_choice, sides = self._find_discriminant(near, max_near)
         n_lost = _count_lost(labels, sides == children)
         n_empty = len(leaves) - len(np.unique(sent))
         is_worse = sample.share(rows, sides == children) < measure(sent)
         return choice if n_lost > n_empty or (n_lost == n_empty and is_worse) else near_choice
 
     def _find_plane(
-        self, drawn: IndexArray, rows: IndexArray, second: int, is_known: Mask, min_share: float
+        self, drawn: IndexArray, rows: IndexArray, second: int, min_share: float
     ) -> tuple[ColumnPlane | None, float]:
         """Return the plane of one or two columns that divides two children, None if none does.
 
@@ -333,12 +325,11 @@ class _Search:
         drawn rows. Also the share of the rows left out that such a plane divides.
         """
         sample, values = self.sample, self.sample.values
-        penalty = np.where(is_known, NOVELTY_SHARE * self.sparsity.novelty, 0.0)
         is_second = sample.labels[rows] >= second
         is_right = np.zeros((2, len(rows)), dtype=bool)
         for half in (0, 1):
             is_in = sample.halves[rows] == half
-            planes = find_planes(sample, rows[is_in], is_second[is_in], penalty)
+            planes = find_planes(sample, rows[is_in], is_second[is_in])
             for at, plane in enumerate(planes):
                 is_right[at, ~is_in] = plane.divide(values, rows[~is_in]) == is_second[~is_in]
         shares = [sample.share(rows, right) for right in is_right]
@@ -347,7 +338,7 @@ class _Search:
         n_columns = 1 if shares[0] >= max(min_share, shares[1] - SECOND_COLUMN_GAIN) else 2
         planes = []
         if shares[n_columns - 1] >= min_share:
-            planes = find_planes(sample, drawn, sample.labels[drawn] >= second, penalty)
+            planes = find_planes(sample, drawn, sample.labels[drawn] >= second)
         return (planes[n_columns - 1] if len(planes) >= n_columns else None), max(shares)
 
     def _count_lost_by(self, plane: ColumnPlane, drawn: IndexArray, second: int) -> int:
@@ -357,7 +348,7 @@ class _Search:
         return _count_lost(labels, is_second == (labels >= second))
 
     def _find_discriminant(
-        self, targets: _Targets, is_known: Mask, max_columns: int | None
+        self, targets: _Targets, max_columns: int | None
     ) -> tuple[_Choice, IndexArray]:
         """Return the rule that chooses among clusters, and where rows left out are sent.
 
@@ -368,15 +359,14 @@ class _Search:
         sample, moments, span = self.sample, targets.moments[2], targets.span
         clusters, n_columns = slice(span.start, span.stop), sample.n_columns
         sizes = [n_columns] if self.sparsity.is_free else _falling_sizes(n_columns, max_columns)
-        factors = np.where(is_known, 1.0 / (1.0 + self.sparsity.novelty), 1.0)
         kept = [
-            remove_columns(half, clusters, sample.columns, sizes, factors)
+            remove_columns(half, clusters, sample.columns, sizes)
             for half in targets.moments[:2]
         ]
         rising = [size for size in reversed(sizes) if size <= (max_columns or n_columns)]
         size, sent = self._choose_size(targets, kept, rising)
         until = sizes[: sizes.index(size) + 1]
-        final = remove_columns(moments, clusters, sample.columns, until, factors)
+        final = remove_columns(moments, clusters, sample.columns, until)
         for features in (*(final[more] for more in rising if more >= size), final[size]):
             weights, offsets = moments.discriminate(clusters, features)
             scores = sample.values[np.ix_(targets.rows, features)] @ weights.T + offsets

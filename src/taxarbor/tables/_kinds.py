@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, compress
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import narwhals as nw
@@ -49,12 +50,13 @@ from taxarbor.tables._column_checks import (
     looks_like_days,
 )
 from taxarbor.tables._ordered import find_order
-from taxarbor.tables._scales import scale_columns
+from taxarbor.tables._scales import find_quantiles, scale_columns, straighten, weigh_columns
 from taxarbor.tables._spelled_dates import find_date_format, find_date_parts, split_date
 from taxarbor.tables._spelled_numbers import NumberFormat, find_number_format, parse_numbers
 from taxarbor.tables.columns import (
     WEEKDAYS,
     Columns,
+    FeatureRows,
     FoundColumn,
     Parsed,
     Reading,
@@ -150,11 +152,14 @@ def find_columns(
     names: Sequence[str] | None,
     encoder: "TableEncoder",
     counts: IndexArray | None,
-) -> tuple[Columns, Parsed]:
-    """Return the columns of a table, with their scales, and its cells as numbers.
+    *,
+    weighs: bool,
+) -> tuple[Columns, Parsed, FeatureRows]:
+    """Return the columns of a table, its cells as numbers, and these as features.
 
-    ``counts`` are how often each row counts; once if None. Raises InputError if no column can
-    be used, or one not in the way that was asked for.
+    ``counts`` are how often each row counts; once if None. Columns have functions and weights
+    if ``weighs`` and they differ in unit. Raises InputError if no column can be used, or one
+    not in the way that was asked for.
     """
     table: Any = sample.table
     called = names or [f"x{at}" for at in range(table.shape[1])]
@@ -202,10 +207,62 @@ def find_columns(
     cells: Parsed = [one.cells for one in used]
     if matrix is not None:
         cells = matrix[:, columns.positions] if dropped else matrix
-    if reader.is_checked and not issparse(cells):
-        _remark_copies(cells, columns, reader.remarks)
-    columns, reason = scale_columns(columns, used, encoder.scale, is_sparse=issparse(table))
-    return replace(columns, notes=tuple(write_notes(reader.remarks, columns, reason))), cells
+    columns, rows = _prepare(columns, used, cells, reader, encoder, weighs=weighs)
+    return columns, cells, rows
+
+
+def _prepare(
+    columns: Columns,
+    used: Sequence[FoundColumn],
+    cells: Parsed,
+    reader: "_ColumnReader",
+    encoder: "TableEncoder",
+    *,
+    weighs: bool,
+) -> tuple[Columns, FeatureRows]:
+    """Return columns with functions, scales, weights and notes, and their cells as features."""
+    is_sparse, copies = issparse(cells), list[list[int]]()
+    if reader.is_checked and not is_sparse:
+        copies = _remark_copies(cells, columns, reader.remarks)
+    columns, reason = scale_columns(columns, used, encoder.scale, is_sparse=is_sparse)
+    is_sparse |= columns.is_sparse
+    is_mixed = weighs and not is_sparse and reason is not None and encoder.scale == "auto"
+    if is_mixed:
+        columns = straighten(columns, used)
+    table = reader.sample.table
+    rows = columns.join(cells, table.shape[0], columns.dtype_of(table))
+    chosen, told = _check_weights_of(columns, encoder.column_weights), None
+    if is_mixed or chosen:
+        data = columns.scale_rows(rows.data)
+        columns, found = weigh_columns(
+            columns, data, reader.counts, chosen, copies, is_auto=is_mixed
+        )
+        told = found if is_mixed else None
+    notes = write_notes(reader.remarks, columns, reason, told, chosen)
+    return replace(columns, notes=tuple(notes)), rows
+
+
+def _check_weights_of(columns: Columns, given: Any) -> dict[str, float]:
+    """Return the weights of columns that a user chose, by name, or raise InputError."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        problem = (
+            f'must be a mapping from names to numbers, such as {{"age": 1}}; got {given!r}'
+        )
+        raise InputTypeError(problem, "column_weights")
+    names = [*dict.fromkeys(column.name for column in columns)]
+    for name, weight in given.items():
+        if str(name) not in names:
+            reason = dict(columns.dropped).get(str(name))
+            used = some([repr(one) for one in names], 10)
+            why = f"is left out ({reason})" if reason else f"X does not have; it has {used}"
+            raise InputError(f"names {name!r}, which {why}", "column_weights")
+        is_number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not is_number or not 0.0 < float(weight) < np.inf:
+            problem = f"must be positive numbers, got {weight!r} for {name!r}"
+            raise InputError(f"{problem}; leave a column out instead", "column_weights")
+    return {str(name): float(weight) for name, weight in given.items()}
 
 
 def _split_matrix(matrix: NDArray[Any]) -> Iterator[Array]:
@@ -214,8 +271,11 @@ def _split_matrix(matrix: NDArray[Any]) -> Iterator[Array]:
         yield from np.array(block, dtype=np.float64, order="C")
 
 
-def _remark_copies(cells: Parsed, columns: Columns, remarks: Remarks) -> None:
-    """Remark which columns are equal but for unit, sign and rounding, or names of values."""
+def _remark_copies(cells: Parsed, columns: Columns, remarks: Remarks) -> list[list[int]]:
+    """Remark which columns are equal but for unit, sign and rounding, or names of values.
+
+    Returns groups of them.
+    """
     listed = cells if isinstance(cells, list) else cells.T
     is_single = np.bincount(columns.owner) == 1
     is_single &= np.bincount(columns.positions)[columns.positions] == 1  # no part of a date
@@ -229,11 +289,13 @@ def _remark_copies(cells: Parsed, columns: Columns, remarks: Remarks) -> None:
         if reading.kind == "category" and reading.n_features > 1:
             _, begins, codes = np.unique(listed[place], return_index=True, return_inverse=True)
             renamed[begins[codes].tobytes()].append(place)
-    for group in [*groups, *(group for group in renamed.values() if len(group) > 1)]:
+    groups += [group for group in renamed.values() if len(group) > 1]
+    for group in groups:
         first, *others = (columns[place] for place in group)
         remarks["copy", False] += [
             ([cut(first.label)], f"= {cut(other.label)}", [other.name]) for other in others
         ]
+    return groups
 
 
 # Which columns
@@ -342,9 +404,13 @@ class _ColumnReader:
         mean, std, largest = _summarize(repeated)
         if self.needs_variance and largest > MAX_ABSOLUTE:
             raise InputError(f"exceeds {MAX_ABSOLUTE:.0e} in column {name!r}; divide it", "X")
+        quantiles = None
+        if self.needs_variance and (reading is None or reading.kind == "number"):
+            quantiles = find_quantiles(repeated, mean, std)
         is_boolean = reading is None and values.min() < values.max()
         is_boolean = is_boolean and bool(((values == 0.0) | (values == 1.0)).all())
-        return [FoundColumn(cells, reading, (mean,), len(repeated), std, is_boolean)]
+        found = cells, reading, (mean,), len(repeated), std, is_boolean, quantiles
+        return [FoundColumn(*found)]
 
     def _remark(self, kind: str, name: str, seen: str, *values: Any, n: int = 0) -> None:
         self.remarks[kind, n > MAX_CATEGORIES].append(([cut(name)], seen, values or [name]))

@@ -4,6 +4,7 @@ What is known of them is held as arrays, so a million cost nothing; only columns
 in another way than numbers have a :class:`Reading`. Features are in the units of the table: a
 number is one, categories are one-hot encoded. Missing values are imputed by means, or shares of
 categories. Only a fit sees features scaled, and its rules are then brought back to the units.
+Rules read the logarithms of skewed columns: :meth:`Columns.take_logs`.
 """
 
 from collections import Counter
@@ -161,6 +162,8 @@ class FoundColumn(NamedTuple):
     std: float = 0.0
     """Standard deviation of one feature, without outliers."""
     is_boolean: bool = False
+    quantiles: Array | None = None
+    """Of a skewed number: evenly spaced quantiles."""
 
 
 class FeatureRows(NamedTuple):
@@ -206,6 +209,10 @@ class Columns:
         Which features hold 0 and 1 only.
     shift, scale : arrays of shape (n_features,)
         Subtracted from each feature in the fit, and the divisor after that.
+    log_origin, log_unit : arrays of shape (n_features,)
+        Of a skewed column: rules read ``log(1 + (x - log_origin) / log_unit)``, or a straight
+        line where x is below the origin. If the unit is negative, the column is skewed to the
+        left: x is above it, and the value negative. 0 where rules read x itself.
     unit_length : bool
         Whether each row is normalized to length 1 first.
     imputes : bool
@@ -238,6 +245,8 @@ class Columns:
     is_boolean: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
     shift: Array = field(default_factory=lambda: np.zeros(0))
     scale: Array = field(default_factory=lambda: np.ones(0))
+    log_origin: Array = field(default_factory=lambda: np.zeros(0))
+    log_unit: Array = field(default_factory=lambda: np.zeros(0))
     unit_length: bool = False
     imputes: bool = True
     missing_values: tuple[str, ...] = ()
@@ -254,7 +263,7 @@ class Columns:
                 raise ValueError(f"a reading is of none of {len(counts)} columns")
             counts[place] = reading.n_features
         owner = np.repeat(np.arange(len(counts)), counts)
-        for name in ("fills", "missing", "is_boolean", "shift", "scale"):
+        for name in ARRAYS[1:]:
             length = len(counts) if name == "missing" else len(owner)
             kept = np.array(getattr(self, name), bool if name == "is_boolean" else np.float64)
             kept = kept if kept.size else np.full(length, name == "scale", kept.dtype)
@@ -324,7 +333,12 @@ class Columns:
     @property
     def is_scaled(self) -> bool:
         """Whether a fit sees other numbers than the table has."""
-        return bool(self.shift.any() or (self.scale != 1.0).any())
+        return bool(self.shift.any() or (self.scale != 1.0).any() or self.has_logs)
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether rules read the logarithm of any column."""
+        return bool(self.log_unit.any())
 
     @property
     def is_sparse(self) -> bool:
@@ -333,8 +347,8 @@ class Columns:
 
     @property
     def fill(self) -> Array | None:
-        """The values that impute missing ones, None where these are refused."""
-        return self.fills if self.imputes else None
+        """What imputes missing values in the features that rules read; None: refused."""
+        return self.take_logs(self.fills[None])[0] if self.imputes else None
 
     @property
     def _gap(self) -> float:
@@ -427,6 +441,33 @@ class Columns:
         data.data[missing] = fills[data.indices[missing]]
         return rows._replace(data=data, missing=sparse.csc_array(cells, shape=data.shape))
 
+    def take_logs(self, data: Any, features: Any = slice(None)) -> Any:
+        """Return some features, all by default, as rules read them: logarithms where skewed."""
+        origin, unit = self.log_origin[features], self.log_unit[features]
+        curved = np.flatnonzero(unit)
+        if not len(curved):
+            return data
+        result = data.copy()
+        for at in curved.tolist():
+            steps = (data[..., at] - origin[at]) / unit[at]
+            logs = np.where(steps > 0.0, np.log1p(np.maximum(steps, 0.0)), steps)
+            result[..., at] = logs if unit[at] > 0.0 else -logs
+        return result
+
+    def undo_log(self, feature: int, value: np.floating) -> float:
+        """Return the number of fewest digits that rules read as a value, if there is one."""
+        unit, origin = float(self.log_unit[feature]), float(self.log_origin[feature])
+        if not unit:
+            return float(str(value))
+        steps = float(value) * np.sign(unit)
+        with np.errstate(over="ignore"):
+            number = origin + unit * (np.expm1(steps) if steps > 0.0 else steps)
+        for digits in range(1, 18):
+            shown = float(f"{number:.{digits}g}")
+            if self.take_logs(np.array([shown], dtype=value.dtype), [feature])[0] == value:
+                return shown
+        return float(number)
+
     def scale_rows(self, data: Any) -> Any:
         """Return features as a fit sees them. Only stored entries of sparse ones are scaled."""
         if not self.is_scaled:
@@ -436,7 +477,7 @@ class Columns:
             matrix: Any = data.astype(dtype)
             matrix.data /= self.scale[matrix.indices].astype(dtype)
             return matrix
-        scaled = data - self.shift.astype(data.dtype)
+        scaled = self.take_logs(data) - self.shift.astype(data.dtype)
         scaled /= self.scale.astype(data.dtype)
         return scaled
 
@@ -587,7 +628,8 @@ class Columns:
         )
 
 
-ARRAYS = ("positions", "fills", "missing", "is_boolean", "shift", "scale")
+LOGS = ("log_origin", "log_unit")
+ARRAYS = ("positions", "fills", "missing", "is_boolean", "shift", "scale", *LOGS)
 
 
 def _as_float(data: Any, dtype: np.dtype[np.floating]) -> Any:

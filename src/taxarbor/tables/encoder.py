@@ -76,7 +76,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "standard": numbers to variance 1, which outliers have no part in. None: nothing is
         scaled. "auto": to variance 1 where there are categories, or where columns differ in
         unit: one holds 90 % of the variance, or half and ten times as much as the next, or a
-        third of them less than 1 % of the mean variance each, and so would hardly count.
+        third of them less than 1 % of the mean variance each, or half are answers of few values
+        beside another of ten times their variance. Then skewed columns are read as logarithms,
+        columns of which the others tell less than a tenth count less, down to a fifth, and
+        copies count as one column.
+    column_weights : mapping from str to float, optional
+        What the variance of a column is multiplied by, by its name, instead of what "auto"
+        finds: 1 for a column that counts whole.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine": each row is normalized to length 1, so that only its direction counts; for
         numbers, which are not scaled then. Thresholds are parts of the length.
@@ -112,6 +118,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         text_features: Any = None,
         missing_values: Any = (),
         scale: Literal["auto", "standard"] | None = "auto",
+        column_weights: Any = None,
         metric: Literal["euclidean", "cosine"] = "euclidean",
     ) -> None:
         self.categorical_features = categorical_features
@@ -120,6 +127,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.text_features = text_features
         self.missing_values = missing_values
         self.scale = scale
+        self.column_weights = column_weights
         self.metric = metric
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -150,14 +158,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._fit(sample, column_names(table))
         return self
 
-    def _fit(self, sample: Sample, names: Sequence[str] | None) -> Any:
-        """Learn what each column of a checked table becomes; return its cells as numbers."""
+    def _fit(
+        self, sample: Sample, names: Sequence[str] | None, *, weighs: bool = True
+    ) -> tuple[Any, FeatureRows]:
+        """Learn what each column of a checked table becomes; return its cells and features."""
         check_choice("scale", self.scale, ("auto", "standard", None))
         check_choice("metric", self.metric, ("euclidean", "cosine"))
         weights = check_weights(sample.weights, len(sample.rows))
         counts = None if weights is None else count_repeats(weights)
-        self.columns_, cells = find_columns(sample, names, self, counts)
-        return cells
+        self.columns_, *found = find_columns(sample, names, self, counts, weighs=weighs)
+        return found[0], found[1]
 
     def transform(self, X: Any) -> Any:
         r"""Return the rows as scaled features: an array, or CSR where most are of categories.
@@ -232,10 +242,14 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
         raise InputTypeError(problem, "encoder")
     if encoder is None and embedding is not None:
         raise InputError(f"must be an array for encoder=None; got {embedding!r}", "embedding")
+    given = estimator.get_params(deep=False).get("column_weights")
+    if given is not None and not (is_auto or isinstance(encoder, TableEncoder)):
+        raise InputError("needs an encoder, and encoder is None", "column_weights")
     is_mixed = is_auto and isinstance(X, np.ndarray) and not is_plain(X)
     cells = np.asarray(X, dtype=object).ravel() if is_mixed else ()
     has_units = isinstance(X, nw.DataFrame) or any(isinstance(cell, str) for cell in cells)
     is_mixed = has_units or np.ma.isMaskedArray(X) or any(cell is None for cell in cells)
+    is_mixed = is_mixed or given is not None
     if not isinstance(encoder, TableEncoder) and not (is_auto and is_mixed):
         data, seen = check_array(estimator, X, allow_nan=is_auto)
         if all_finite(data if isinstance(data, np.ndarray) else data.data):
@@ -250,20 +264,26 @@ def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -
             meant = encoder if isinstance(encoder, Columns) else columns
             owner, vectors = _find_owner(meant), _find_embedding(sample, meant, data)
             return Features(data, columns, FeatureRows(data), seen, owner, None, vectors)
-    if is_auto:
-        encoder = TableEncoder(scale="auto" if has_units else None)
-    return _encode_table(clone(encoder), sample, names, is_auto)
+    encoder = TableEncoder(scale="auto" if has_units else None) if is_auto else clone(encoder)
+    if given is not None:
+        encoder.set_params(column_weights=given)
+    weighs = estimator._weighs_columns
+    return _encode_table(encoder, sample, names, is_auto=is_auto, weighs=weighs)
 
 
 def _encode_table(
-    encoder: TableEncoder, sample: Sample, names: Sequence[str] | None, is_auto: bool
+    encoder: TableEncoder,
+    sample: Sample,
+    names: Sequence[str] | None,
+    *,
+    is_auto: bool,
+    weighs: bool,
 ) -> Features:
     table = encoder._check(sample.table, reset=True)
-    if (n_rows := table.shape[0]) < 2:
+    if table.shape[0] < 2:
         raise InputError("has 1 row (n_samples=1), and at least 2 are needed", "X")
-    cells = encoder._fit(replace(sample, table=table), names)
+    cells, rows = encoder._fit(replace(sample, table=table), names, weighs=weighs)
     columns = encoder.columns_.equalize()
-    rows = columns.join(cells, n_rows, columns.dtype_of(table))
     data = columns.scale_rows(rows.data)
     check_range(data)
     notes = [*_describe_matrix(cells, sample.embedding), *columns.notes]

@@ -3,17 +3,22 @@
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
 
 from taxarbor._errors import counted, printable, some
 from taxarbor._number_text import format_number
+from taxarbor._types import Array
 
 if TYPE_CHECKING:
     from taxarbor.tables.columns import Columns
 
 MAX_NOTES, MAX_NAMED, MAX_LINE, MAX_NAME = 5, 5, 200, 40
 """Lines that are shown, columns that each names, and characters of both."""
+LIGHT, LESS = 0.5, "columns that say little about the others count less"
+"""Weight up to which a column is said to count less, and how."""
 MAX_CATEGORIES = 255
 """Distinct values up to which a column may be declared categorical."""
 VALUES = re.compile(r"([\d,]+) different values")
@@ -40,6 +45,8 @@ NOTES = {
     "read": ("recognised", *CATEGORICAL),
 }
 """What is said of remarks, and the parameter and the option that change it; by importance."""
+COPIES_ONCE = ("columns that tell the same count as one", *EXCLUDE)
+"""Likewise, where columns are weighed."""
 
 
 class Note(NamedTuple):
@@ -65,17 +72,48 @@ Remarks = defaultdict[tuple[str, bool], list[Remark]]
 
 
 def write_notes(
-    remarks: Remarks, columns: "Columns", reason_to_scale: str | None
+    remarks: Remarks,
+    columns: "Columns",
+    reason_to_scale: str | None,
+    weights: Array | None,
+    given: Container[str],
 ) -> Iterator[Note]:
-    """Yield the notes on a table, the most important first."""
+    """Yield the notes on a table, the most important first.
+
+    ``weights`` are those that were found for the columns, if any; some are ``given`` by name.
+    """
     found = {**remarks, **_group_left_out(columns.dropped)}
-    for kind, (text, *changes) in NOTES.items():
+    said = NOTES if weights is None else NOTES | {"copy": COPIES_ONCE}
+    for kind, (text, *changes) in said.items():
         for is_many in (False, True):
             if remarks_of := found.get((kind, is_many)):
                 yield _write_note(text, remarks_of, *(EXCLUDE if is_many else changes))
     yield from _describe_missing(columns)
     if reason_to_scale is not None:
-        yield Note(reason_to_scale, "TableEncoder(scale=None)", "--scale none")
+        light = None if weights is None else _describe_weights(columns, weights, given)
+        note = light or Note("", "TableEncoder(scale=None)", "--scale none")
+        yield note._replace(text="; ".join(filter(None, (reason_to_scale, note.text))))
+
+
+def _describe_weights(columns: "Columns", weights: Array, given: Container[str]) -> Note | None:
+    """Return a note on columns that are read as logarithms, or count less; None if none is."""
+    skewed = [columns[place] for place in columns.owner[np.flatnonzero(columns.log_unit)]]
+    order = np.argsort(weights, kind="stable").tolist()
+    light = [columns[at] for at in order if weights[at] <= LIGHT]
+    light = [one for one in light if one.name not in given]
+    parts = [
+        f"{text}: {some([cut(one.label) for one in named], MAX_NAMED)}"
+        for text, named in (
+            ("logarithms of skewed columns are compared", skewed),
+            (LESS, light),
+        )
+        if named
+    ]
+    if not parts:
+        return None
+    name = (light or skewed)[0].name
+    option = f"--column-weights {shlex.quote(name + '=1')}"
+    return Note("; ".join(parts), f"column_weights={{{name!r}: 1}}", option)
 
 
 def _write_note(text: str, remarks: Sequence[Remark], parameter: str, option: str) -> Note:

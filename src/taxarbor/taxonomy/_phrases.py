@@ -65,7 +65,7 @@ class Reason:
     >>> taxonomy = Taxarbor(6, random_state=0).fit(X).taxonomy_
     >>> first = taxonomy.rename_features(animals.feature_names).reasons(1)[0]
     >>> str(first), first.sign, first.have
-    ('warm_blooded', 1, 1.0)
+    ('gives_milk', 1, 1.0)
     """
 
     feature: int

@@ -80,7 +80,7 @@ def _explain(
     taxonomy: "Taxonomy", parent: int, nodes: Sequence[int], n_top: int | None
 ) -> Iterator[tuple[Reason, ...]]:
     """Yield the reasons of some children of a node."""
-    tree, decider = taxonomy.tree, taxonomy.tree.decided_by(parent)
+    tree, columns, decider = taxonomy.tree, taxonomy.columns, taxonomy.tree.decided_by(parent)
     rule = None if decider is None else tree.rules[decider]
     if decider is None or rule is None:
         yield from ((),) * len(nodes)
@@ -111,7 +111,8 @@ def _explain(
         gains = None
         if rests is not None and taxonomy.means is not None:
             rest = rests[node - tree.children(parent)[0]]
-            gains = contrast * (taxonomy.means[node].astype(np.float64) - rest)
+            here = taxonomy.means[node].astype(np.float64)
+            gains = contrast * (columns.take_logs(here) - columns.take_logs(rest))
         features, shares, n_columns = _rank(taxonomy, contrast, gains, n_top)
         comparison = _Comparison(
             taxonomy,
@@ -171,7 +172,7 @@ def _describe(one: _Comparison, feature: int, share: float) -> Reason:
         if _differs_by_gaps(one, feature, share):
             label = columns[place].label
             return _describe_gaps(one, feature, label, share, (unknown, rest))
-    fill = float(columns.fills[feature])
+    fill = float(columns.take_logs(columns.fills[[feature]], [feature])[0])
     weight, have, threshold, takes_unknown = float(one.contrast[feature]), None, None, False
     is_boolean = bool(columns.is_boolean[feature])
     if one.here is not None and is_boolean:
@@ -181,7 +182,7 @@ def _describe(one: _Comparison, feature: int, share: float) -> Reason:
         ahead = np.sign(weight) * (one.rule.dtype.type(fill) - at)
         takes_unknown = unknown > 0.0 and bool(ahead > 0.0 or (one.is_first and ahead == 0.0))
         if not is_boolean or 0.0 <= at <= 1.0:
-            threshold = float(str(at))
+            threshold = columns.undo_log(feature, at)
     return Reason(
         feature,
         columns.feature_name(feature),

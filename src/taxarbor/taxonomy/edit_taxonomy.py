@@ -114,12 +114,20 @@ def round_thresholds(
         column = column.toarray() if is_sparse else column
         values = column[rows, 0].astype(rule.dtype)
         is_second = leaf_of[rows] >= first[taxonomy.tree.children(node)[1]]
-        rules[node] = _rounded(rule, feature, values, is_second)
+        rules[node] = _rounded(rule, feature, values, is_second, taxonomy.columns)
     return replace(taxonomy, tree=replace(taxonomy.tree, rules=tuple(rules)))
 
 
-def _rounded(rule: LinearRule, feature: int, values: Array, is_second: Mask) -> LinearRule:
+def _rounded(
+    rule: LinearRule, feature: int, given: Array, is_second: Mask, columns: Columns
+) -> LinearRule:
     """Return the rule with a threshold of few digits between the values of its children."""
+
+    def take_log(values: Array) -> Array:
+        logs: Array = columns.take_logs(values[:, None], [feature])[:, 0]
+        return logs
+
+    values = take_log(given)
     threshold, weights = threshold_of(rule, feature), rule.weights[:, feature]
     is_low = bool(weights[0] < weights[1])  # whether the first child has the low values
     is_high = values > threshold if is_low else values >= threshold
@@ -134,7 +142,9 @@ def _rounded(rule: LinearRule, feature: int, values: Array, is_second: Mask) -> 
     high = values[is_high].min(initial=np.inf)
     if not -np.inf < low < high < np.inf:
         return with_threshold(rule, feature, float(threshold))
-    few = rule.dtype.type(round_between(float(threshold), float(low), float(high)))
+    ends = given[~is_high].max(), given[is_high].min()
+    shown = np.clip(columns.undo_log(feature, threshold), *ends)
+    few = take_log(np.array([round_between(*map(float, (shown, *ends)))], dtype=rule.dtype))[0]
     if not low < few < high:  # next to each other: the first child takes ties
         few = low if is_low else high
     return with_threshold(rule, feature, float(few))

@@ -148,9 +148,8 @@ def route(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> Ind
 def send(taxonomy: "Taxonomy", rows: FeatureRows, *, n_threads: int = 1) -> IndexArray:
     """Return the leaves of all rows, of noise as well."""
     columns = taxonomy.columns
-    labels = place_rows(
-        taxonomy.tree, rows.data, columns.fill, name=columns.feature_name, n_threads=n_threads
-    )
+    data, name = columns.take_logs(rows.data), columns.feature_name
+    labels = place_rows(taxonomy.tree, data, columns.fill, name=name, n_threads=n_threads)
     return labels.astype(np.intp)
 
 
@@ -161,7 +160,8 @@ def mark_noise(
     data, model = rows.data, taxonomy.noise_model
     if model is None or not len(labels):
         return labels
-    is_noise = model.find_least_scores(data, taxonomy.columns.fill, n_threads) > model.limit
+    logs, fill = taxonomy.columns.take_logs(data), taxonomy.columns.fill
+    is_noise = model.find_least_scores(logs, fill, n_threads) > model.limit
     empty = find_empty_rows(rows.missing)
     if empty is None and isinstance(data, np.ndarray):
         empty = np.zeros(len(labels), dtype=bool)

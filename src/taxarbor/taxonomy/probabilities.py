@@ -126,7 +126,8 @@ def _leaf_scores(
     weights, offsets, center = _stack_rules(tree)
     units = _mean_margins(taxonomy)
     frontiers = [list(tree.frontier(node)) for node in range(tree.n_nodes)]
-    rows = as_rows(imputed.data, center=center, n_threads=n_threads)
+    data = taxonomy.columns.take_logs(imputed.data)
+    rows = as_rows(data, center=center, n_threads=n_threads)
     chosen = range(0, rows.n_rows, every)
     step = max(SCORES_PER_BLOCK // len(weights), MIN_ROWS_PER_BLOCK)
     for first in range(0, len(chosen), step):
@@ -162,7 +163,7 @@ def _mean_margins(taxonomy: "Taxonomy") -> Array:
         if taxonomy.means is None:
             points, targets = rule.center + rule.weights, rule.targets
         else:
-            points = taxonomy.means[frontier]
+            points = taxonomy.columns.take_logs(taxonomy.means[frontier])
         sizes = node_weights[frontier][targets]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             scores = (points - rule.center).astype(np.float64) @ rule.weights.T + rule.offsets
