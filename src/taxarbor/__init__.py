@@ -2,12 +2,7 @@
 
 from importlib import import_module
 
-from taxarbor._errors import (
-    FileFormatError,
-    GrowthWarning,
-    TableWarning,
-    TaxarborError,
-)
+from taxarbor._errors import FileFormatError, GrowthWarning, TableWarning, TaxarborError
 
 TYPE_CHECKING = False  # loading typing would be most of the time that this takes
 if TYPE_CHECKING:

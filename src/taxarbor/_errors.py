@@ -5,8 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-MAX_MESSAGE = 1000
-"""Characters of a message: names and cells of files may have any number."""
+MAX_MESSAGE = 1000  # characters of a message: names and cells of files may have any number
 
 
 class TaxarborError(Exception):
@@ -16,12 +15,8 @@ class TaxarborError(Exception):
 class InputError(TaxarborError, ValueError):
     """The input cannot be used; the message says why, and what to do.
 
-    Parameters
-    ----------
-    problem : str
-        What is wrong; with a parameter, the sentence that follows its name.
-    parameter : str, optional
-        The parameter that is wrong: the command line names its option instead.
+    With a parameter, the problem is the sentence that follows its name; the command line names
+    its option instead.
     """
 
     def __init__(self, problem: str, parameter: str | None = None) -> None:

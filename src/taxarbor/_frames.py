@@ -29,10 +29,8 @@ from taxarbor._errors import (
 from taxarbor._types import Array, IndexArray, Matrix, TableLike
 
 Frame: TypeAlias = nw.DataFrame[Any]
-Table: TypeAlias = "Frame | Matrix"
-"""What :func:`as_table` returns."""
-Cells: TypeAlias = nw.Series[Any] | NDArray[Any]
-"""A column of a frame or of an array."""
+Table: TypeAlias = "Frame | Matrix"  # what :func:`as_table` returns
+Cells: TypeAlias = nw.Series[Any] | NDArray[Any]  # a column of a frame or of an array
 
 DTYPES = {
     **{"String": "text", "Object": "object", "Categorical": "category", "Enum": "category"},

@@ -125,9 +125,6 @@ def grow_tree(
     def is_final(node: int) -> bool:
         return stop.is_final(tree.size(node), merger.level(node))
 
-    def notify() -> None:
-        run.observer(tree.n_leaves, stop.n_leaves or 0)
-
     while not stop.is_full(tree.n_leaves, branching):
         tried = [node for node in new if not is_final(node)]
         for node, split in zip(tried, run.each(partial(divide, tree), tried), strict=True):
@@ -136,7 +133,7 @@ def grow_tree(
             else:
                 tree.record(node, score=split.score, objective=split.objective, info=split.info)
                 heappush(candidates, (-split.score, node, split))
-            notify()
+            run.observer(tree.n_leaves, stop.n_leaves or 0)
         if not candidates:
             break
         _, node, split = heappop(candidates)
@@ -144,5 +141,5 @@ def grow_tree(
         if not is_final(node):  # its parent may have become full
             new = tree.add_split(node, split.labels, split.rule)
             merger.add(node, new)
-            notify()
+            run.observer(tree.n_leaves, stop.n_leaves or 0)
     return tree

@@ -165,7 +165,7 @@ def test_one_unit_arrays_and_the_papers_method_stay_as_they_are(shop):
         columns = Taxarbor(3, random_state=0).fit(rows).taxonomy_.columns
         assert not columns.is_scaled
     columns = HMMC(3, random_state=0).fit(shop[0]).taxonomy_.columns
-    assert not columns.has_logs
+    assert not columns.log_unit.any()
     np.testing.assert_allclose(weights_of(columns, shop[0]), 1.0)
 
 

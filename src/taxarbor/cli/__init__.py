@@ -21,9 +21,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"typer", "rich", "click"}:
             raise
-        sys.stderr.write(
-            "taxarbor: the command line needs typer and rich: pip install typer rich\n"
-        )
+        remedy = "pip install typer rich"
+        sys.stderr.write(f"taxarbor: the command line needs typer and rich: {remedy}\n")
         sys.exit(2)
     if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may lack letters of names
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -92,9 +92,8 @@ def fit(
     layer = RAW if layer == "raw" else layer or ""
     file = files.DataFile(data, format, id_column, label_column, sheet, layer)
     named = _split(",".join(filter(None, (columns, categories, numbers, text))))
-    rows = file.read(
-        _split(columns), names, features=named, option="-k auto" * (n_clusters == AUTO)
-    )
+    option = "-k auto" if n_clusters == AUTO else ""
+    rows = file.read(_split(columns), names, features=named, option=option)
     estimator = Taxarbor(
         AUTO if n_clusters == AUTO else int(n_clusters),
         max_features=max_features,

@@ -17,8 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from taxarbor._errors import InputError, printable
 
-BAD_INPUT = 2
-INTERRUPTED = 130
+BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
 UsageError: Any = typer.BadParameter.__mro__[1]  # its class depends on the version of typer
 TABLE = re.compile(r"^X\b|(?<=\bof )X\b")
 OPTION_NAMES = {  # of parameters, where they differ

@@ -218,9 +218,8 @@ def find_clusters(
         return Clusters(tree, labels)
     n_requested = stop.n_leaves or 2
     for part in dict.fromkeys((_draw_part(coordinates, stop, run.seed), coordinates)):
-        tree, leaves = _find_leaves(
-            part, *_scale(stop, splitter, part, coordinates), run, n_init
-        )
+        scaled = _scale(stop, splitter, part, coordinates)
+        tree, leaves = _find_leaves(part, *scaled, run, n_init)
         if part is not coordinates and leaves.n_leaves > 1:
             model, _ = fit_leaves(leaves, part)
             leaves, _ = compete(assign_rows(model, coordinates), coordinates, 1)

@@ -89,7 +89,7 @@ def seed_leaves(coordinates: Coordinates, n_seeds: int, seed: int) -> Leaves:
     positions = draw_positions(coordinates.n_rows, n_seeds, node_seed(seed, (SEED_STREAM,)))
     means = coordinates.values[positions, :-1].astype(np.float64)
     for _ in range(SEED_ROUNDS):
-        leaves = _gather(means, None, coordinates)
+        leaves = assign_rows(_score_means(means, None), coordinates)
         means = leaves.means.astype(np.float64)
     return leaves
 
@@ -97,11 +97,7 @@ def seed_leaves(coordinates: Coordinates, n_seeds: int, seed: int) -> Leaves:
 def join_leaves(first: Leaves, second: Leaves, coordinates: Coordinates) -> Leaves:
     """Return leaves about the means of both, in the metric of the first."""
     within, _ = _scatter_within(first, coordinates)
-    return _gather(np.vstack([first.means, second.means]), within, coordinates)
-
-
-def _gather(means: Array, within: Array | None, coordinates: Coordinates) -> Leaves:
-    """Return leaves of the rows that are nearest to some means; none of them is empty."""
+    means = np.vstack([first.means, second.means])
     return assign_rows(_score_means(means, within), coordinates)
 
 
@@ -157,15 +153,13 @@ def _scatter_within(
     leaves: Leaves, coordinates: Coordinates, ridge: float | None = None
 ) -> tuple[Array, float]:
     """Return the mean product within leaves with a ridge, which follows the evidence."""
-    total, n = coordinates.scatter, coordinates.n_rows
-    means = leaves.means
+    total, n, means = coordinates.scatter, coordinates.n_rows, leaves.means
     within = total - (means.T * (leaves.counts / n)) @ means
     if ridge is None:
         eps = MIN_RIDGE * float(np.finfo(np.float32).eps) + n * float(np.finfo(float).eps)
         least = max(eps * float(np.trace(total)), coordinates.unit**2)
-        ridge = max(
-            _find_shrinkage(within, leaves) * float(np.trace(within)) / len(within), least
-        )
+        share = _find_shrinkage(within, leaves)
+        ridge = max(share * float(np.trace(within)) / len(within), least)
     within[np.diag_indices(len(total))] += ridge
     return within, ridge
 

@@ -4,7 +4,6 @@ The steps are the rows of a table, weights as repeats of them, and the routing o
 """
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -13,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,7 +40,7 @@ MAX_NAMED_REFUSALS = 3  # leaves that could not be split, and that a warning nam
 WEIGHT_UNITS = 2**30  # weights are summed in units of the greatest / this: in any order
 
 
-class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class TaxonomyEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """A clusterer whose result is a :class:`~taxarbor.taxonomy.Taxonomy`."""
 
     n_clusters: int | str | None
@@ -49,17 +48,10 @@ class TaxonomyEstimator(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
     verbose: int
-    _weighs_columns: ClassVar[bool] = False
-    """Whether columns of different units have functions and weights."""
+    _weighs_columns: ClassVar[bool] = False  # whether columns of different units have weights
     taxonomy_: Taxonomy
     labels_: NDArray[np.intp]
     outlier_score_: Array
-
-    @abstractmethod
-    def fit(
-        self, X: TableLike, y: object = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit the taxonomy; see :meth:`Taxarbor.fit`."""
 
     def predict(self, X: TableLike) -> NDArray[np.intp]:
         """Predict the cluster of each row by the rules of the tree.
@@ -144,11 +136,8 @@ def check_growth(
     estimator: TaxonomyEstimator, n_clusters: int | str | None
 ) -> tuple[int, StoppingRule]:
     """Return the number of children per split, and when to stop."""
-    given = {
-        "n_clusters": n_clusters,
-        "max_leaf_size": estimator.max_leaf_size,
-        "max_depth": estimator.max_depth,
-    }
+    sizes = {name: getattr(estimator, name) for name in ("max_leaf_size", "max_depth")}
+    given = {"n_clusters": n_clusters, **sizes}
     limits = [v if v is None else check_count(name, v, least=1) for name, v in given.items()]
     if all(limit is None for limit in limits):
         raise InputError("give n_clusters, max_leaf_size or max_depth: nothing ends the growth")
@@ -240,11 +229,6 @@ class Repeats:
             message = f"is {n_clusters}, more than the n_samples={n} rows of the fit; lower it"
             raise InputError(message, "n_clusters")
         return cls(len(sample.rows), counts, per_row)
-
-    @property
-    def total(self) -> int:
-        """Number of repeats of all rows."""
-        return self.n_rows if self.counts is None else int(self.counts.sum())
 
     @property
     def copies_per_row(self) -> float:

@@ -263,13 +263,9 @@ class Taxarbor(TaxonomyEstimator):
             is_whole = source.in_memory and len(sample.rows) == source.n_rows
             read, seen = features.rows if is_whole else None, features.seen
             del sample, features  # which would take half of the memory below
+            weights = kept.weigh_rows(weights, source.n_rows)
             taxonomy, labels, scores = route_source(
-                source,
-                taxonomy,
-                scorer,
-                kept.weigh_rows(weights, source.n_rows),
-                n_threads=run.width,
-                read=read,
+                source, taxonomy, scorer, weights, n_threads=run.width, read=read
             )
             fitted = self._copy_fitted(taxonomy, seen, labels_=labels, outlier_score_=scores)
             warn_if_short(taxonomy.tree, settings.stop, 2)
@@ -355,7 +351,7 @@ def _find_tree(
     """Return a tree with rules, and the repeats it was found on, without outliers."""
     stop, least = repeats.scale_stop(settings.stop), settings.min_size or 1
     if settings.min_size is None:
-        least = _choose_min_size(repeats.total, stop)
+        least = _choose_min_size(len(repeats.index), stop)
     elif least > 1:  # 1 is no bound, however little a row weighs
         least = repeats.scale_size(least)
     splitter = GapSplitter(min_size=least)

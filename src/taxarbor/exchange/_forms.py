@@ -77,9 +77,8 @@ def from_labels(labels: ArrayLike) -> Taxonomy:
     try:  # only the distinct ones are compared, as that is slow
         distinct = sorted(dict.fromkeys(listed))
     except TypeError as error:
-        raise InputError(
-            f"labels must be of one type; try map(str, labels) ({error})"
-        ) from error
+        problem = f"labels must be of one type; try map(str, labels) ({error})"
+        raise InputError(problem) from error
     if any(is_missing(label) and not isinstance(label, str) for label in distinct):
         raise InputError("labels must not be missing, got None or NaN")
     code_of = {label: code for code, label in enumerate(distinct)}

@@ -85,12 +85,7 @@ MAX_INNER = 50  # spectral proximal gradient steps on one model
 
 
 def minimise(
-    loss: HingeLoss,
-    penalty: SparseGroupPenalty,
-    point: Point,
-    *,
-    tol: float,
-    max_iter: int,
+    loss: HingeLoss, penalty: SparseGroupPenalty, point: Point, *, tol: float, max_iter: int
 ) -> tuple[Point, Status]:
     """Take up to ``max_iter`` steps from a point, until its violation is within ``tol``.
 

@@ -83,9 +83,8 @@ def find_planes(sample: RuleSample, rows: IndexArray, is_second: Mask) -> list[C
             if cut is not None:
                 threshold, share = cut
                 rank = round(share, 9), float(f"{distance:.{DIGITS}g}")
-                planes.append(
-                    ColumnPlane(np.sort(chosen), features, direction, threshold, rank)
-                )
+                plane = np.sort(chosen), features, direction, threshold, rank
+                planes.append(ColumnPlane(*plane))
         if not planes:
             break
         best.append(max(planes, key=lambda plane: plane.rank))

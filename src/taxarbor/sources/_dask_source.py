@@ -23,8 +23,7 @@ from taxarbor._types import Array, IndexArray
 from taxarbor.sources._sample import Sample, add_vectors, draw_rows
 from taxarbor.sources.file_checks import MAX_NAMED, Reader
 
-Collected: TypeAlias = Any
-"""An array or a frame of Dask, or a task of it: its types are not known without it."""
+Collected: TypeAlias = Any  # an array, a frame or a task of Dask: no types without it
 Work: TypeAlias = Callable[[Table, slice], Any]
 
 

@@ -33,11 +33,9 @@ if TYPE_CHECKING:
 AnyArray: TypeAlias = NDArray[Any]
 Node: TypeAlias = "h5py.Group | h5py.Dataset"
 
-RAW = "raw/X"
-"""The layer that is the matrix of ``raw``, in AnnData and in h5ad files."""
+RAW = "raw/X"  # the layer that is the matrix of ``raw``, in AnnData and in h5ad files
 
-MAPPED_BYTES = 1 << 28
-"""Bytes of a file over which sampled rows are taken through one map."""
+MAPPED_BYTES = 1 << 28  # bytes of a file over which sampled rows are taken through one map
 
 
 @final
@@ -48,13 +46,10 @@ class MatrixReader:
     file: File
     shape: tuple[int, int]
     row_bytes: float
-    key: str = ""
-    """The matrix in an h5ad file, empty for npy."""
-    layout: str | None = None
-    """``encoding-type`` of a sparse matrix."""
+    key: str = ""  # the matrix in an h5ad file, empty for npy
+    layout: str | None = None  # ``encoding-type`` of a sparse matrix
     names: list[str] | None = None
-    chosen: Sequence[int] | None = None
-    """The columns to read."""
+    chosen: Sequence[int] | None = None  # the columns to read
 
     def blocks(self) -> Iterator[Block]:
         step = count_block_rows(self.row_bytes)

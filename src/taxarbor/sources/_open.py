@@ -57,8 +57,7 @@ class Memory:
     """A table in memory: one block, the object itself; frames are encoded by parts."""
 
     table: Table
-    is_mapped: bool = False
-    """Whether it is a memory map, which is read by parts."""
+    is_mapped: bool = False  # whether it is a memory map, which is read by parts
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -91,14 +90,10 @@ class LocalSource:
     """Rows in the memory or in the files of this machine, in a fixed order."""
 
     reader: Reader
-    names: list[str] | None = None
-    """Names of the columns, where they have any."""
-    embedding: str | Reader | None = None
-    """The column with the vectors of the rows, or a reader of them."""
-    layer: str = ""
-    """What was read of AnnData; see ``open_source``."""
-    n_threads: int = 1
-    """Blocks of a file that are worked on at a time."""
+    names: list[str] | None = None  # names of the columns, where they have any
+    embedding: str | Reader | None = None  # the column with vectors of the rows, or a reader
+    layer: str = ""  # what was read of AnnData; see ``open_source``
+    n_threads: int = 1  # blocks of a file that are worked on at a time
 
     @property
     def n_rows(self) -> int:

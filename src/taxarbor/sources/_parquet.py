@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".parquet", ".parq", ".pq")
-INDEX = re.compile(r"__index_level_\d+__")
-"""Name that pandas gives an index without a name."""
-BUFFER_BYTES = 1 << 25
-"""Bytes of a file that are read ahead, over all columns."""
+INDEX = re.compile(r"__index_level_\d+__")  # name that pandas gives an index without a name
+BUFFER_BYTES = 1 << 25  # bytes of a file that are read ahead, over all columns
 
 
 class ParquetFile(NamedTuple):

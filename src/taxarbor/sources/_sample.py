@@ -28,20 +28,13 @@ HASHED_ROWS = 1 << 20  # at a time
 class Sample:
     """Rows of a source in memory."""
 
-    table: Table
-    """In the units and the order of the source; an array in memory is itself if it is whole."""
-    rows: IndexArray
-    """The row numbers, ascending."""
-    weights: Array | None
-    """The weight of each row; the sum is that of all rows. None: all rows count the same."""
-    n_rows: int
-    """Rows of the source."""
-    layer: str = ""
-    """What was read of AnnData, as in ``open_source``."""
-    embedding: Array | None = None
-    """The vectors in which likeness is measured; None: it is measured in the features."""
-    embedding_column: str | None = None
-    """The column of the table that they are in."""
+    table: Table  # as in the source; an array in memory is itself if it is whole
+    rows: IndexArray  # the row numbers, ascending
+    weights: Array | None  # their sum is that of all rows; None: all rows count the same
+    n_rows: int  # rows of the source
+    layer: str = ""  # what was read of AnnData, as in ``open_source``
+    embedding: Array | None = None  # vectors in which likeness is measured; None: the features
+    embedding_column: str | None = None  # the column of the table that they are in
 
 
 def add_vectors(sample: Sample, embedding: str | Reader | None) -> Sample:

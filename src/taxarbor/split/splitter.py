@@ -144,4 +144,3 @@ class Splitter(Protocol):
 
     def split(self, task: SplitTask) -> Split | Refusal:
         """Return a division of the rows, or the reason why there is none."""
-        ...

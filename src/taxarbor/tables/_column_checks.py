@@ -20,8 +20,7 @@ MIN_ROWS_OF_COUNT = 10
 Of measurements that fill so much of it, some would be equal: the birthday problem."""
 MIN_FILLED_SHARE, MIN_SHUFFLED_SHARE = 0.5, 0.9
 """Of their range: of integers that rise with the row, and in any order."""
-YEARS = 1500, 2100
-"""Integers between these may be years."""
+YEARS = 1500, 2100  # integers between these may be years
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 ENTITY = (
@@ -42,15 +41,13 @@ ID = re.compile(rf"(?:.* )?(?:(?:{ENTITY}) ?)?id|id ?num|cust(?:omer)? ?no")
 """Names of identifiers, though their values repeat."""
 MAX_ROW_NAME, MAX_WORDS_OF_NAME = 100, 4
 """Characters of a text that may be the name of a row, and words of all on average."""
-LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")
-"""Values such as 101:02:00, which are no names."""
+LIKE_VALUE = re.compile(r"[\d\W]*[^\w\s][\d\W]*")  # values such as 101:02:00, no names
 
 MIN_SENTINEL_SHARE, MIN_SENTINEL_ROWS, MIN_OTHERS = 0.005, 5, 20
 """Rows that a number for missing values has at least, and the other values from which on any
 negative number may be one."""
 NINES = re.compile(r"9+[789]|88+|77+")
-MAX_SHARE_OF_NINES = 0.3
-"""Share of values that end in 9, from which on they are prices."""
+MAX_SHARE_OF_NINES = 0.3  # share of values that end in 9, from which on they are prices
 
 CODE = re.compile(
     r"\w*class|\w*type?|category|cat|zone|region|cover|kind|species|cluster|segment|sector|soil|"
@@ -72,8 +69,7 @@ DEGREE = re.compile(
 )
 MAX_CODES, MIN_ROWS_OF_CODES, MIN_PRESENT_SHARE = 60, 100, 0.8
 
-MIN_ROWS_OF_COPY = 5
-"""Rows in which a column differs from its most common value, to be called a copy."""
+MIN_ROWS_OF_COPY = 5  # rows in which a copy differs from its most common value, at least
 
 MAX_ROWS_TRIED, MAX_BYTES_TRIED = 2000, 64
 MAX_BIT_CORRELATION, MAX_BIT_RATIO = 0.25, 1.5

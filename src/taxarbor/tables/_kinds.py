@@ -78,25 +78,19 @@ if TYPE_CHECKING:
 
 FROM_DTYPE = "from_dtype"
 
-MAX_TEXT_VALUES = 50
-"""Distinct values up to which a text column is categorical."""
+MAX_TEXT_VALUES = 50  # distinct values up to which a text column is categorical
 N_SHOWN, N_DIGITS_SHOWN = 20, 12
 """Values of which the longest is shown, as an example of how numbers are read; its digits."""
-MAX_VALUES_WITH_ODD = 12
-"""Distinct values up to which numbers with odd values among them are categories."""
+MAX_VALUES_WITH_ODD = 12  # distinct values up to which numbers with odd ones are categories
 MIN_ROWS_PER_CATEGORY = 5
 """Rows that a category needs; in large tables one in a thousand, in small ones one in fifty. A
 rare value would be as far from all others as it is rare."""
-MAX_MISSING = 0.99
-"""Share of missing values from which on a column of a frame is left out."""
+MAX_MISSING = 0.99  # share of missing values from which on a column of a frame is left out
 MIN_ROWS_PER_WORD, MAX_WORD_SHARE = 2, 0.5
 """Texts that a word is in, at least, or one in a thousand; and the largest share of them."""
-OUTLIER_RANGES = 100.0
-"""Interquartile ranges from the median beyond which a value is no part of mean and variance."""
-MAX_ABSOLUTE = 1e150
-"""Largest absolute value whose square can be summed."""
-COLUMNS_AT_ONCE = 64
-"""Columns of an array that are copied together, so that memory is read in order."""
+OUTLIER_RANGES = 100.0  # interquartile ranges from the median; values beyond are left out
+MAX_ABSOLUTE = 1e150  # largest absolute value whose square can be summed
+COLUMNS_AT_ONCE = 64  # columns of an array copied together, so that memory is read in order
 MAX_COLUMNS_CHECKED, MAX_ROWS_COMPARED = 1000, 2000
 """Columns up to which numbers are checked for codes and copies, and the rows compared."""
 
@@ -107,8 +101,7 @@ MISSING_TEXTS = {
     "refused", "no answer", "no response", "prefer not to say", "prefer not to answer",
 }  # fmt: skip
 """Texts, in small letters, that stand for a missing value among numbers and ordered values."""
-MIN_WORDS_OF_TEXT = 3
-"""Average number of words from which on values are texts, not names."""
+MIN_WORDS_OF_TEXT = 3  # average number of words from which on values are texts, not names
 NO_WORDS = "no words that several rows have"
 ALWAYS_THE_SAME, ALWAYS_BUT = "always the same, or missing", "always the same, but in"
 UNUSED_DATES = "dates, which date_features uses"
@@ -247,10 +240,8 @@ def _check_weights_of(columns: Columns, given: Any) -> dict[str, float]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        problem = (
-            f'must be a mapping from names to numbers, such as {{"age": 1}}; got {given!r}'
-        )
-        raise InputTypeError(problem, "column_weights")
+        problem = 'must be a mapping from names to numbers, such as {"age": 1}'
+        raise InputTypeError(f"{problem}; got {given!r}", "column_weights")
     names = [*dict.fromkeys(column.name for column in columns)]
     for name, weight in given.items():
         if str(name) not in names:

@@ -6,8 +6,7 @@ from itertools import pairwise
 from math import inf
 from typing import TypeAlias
 
-MAX_NUMBERED = 12
-"""Numbered labels up to which their numbers are taken for an order, not for codes."""
+MAX_NUMBERED = 12  # numbered labels up to which their numbers are an order, not codes
 
 Rank: TypeAlias = float | tuple[float, float]
 

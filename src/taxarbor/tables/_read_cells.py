@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from taxarbor._errors import FileFormatError, counted, require
-from taxarbor._frames import make_unique
+from taxarbor._frames import is_missing, make_unique
 from taxarbor.sources.file_checks import check_present, list_names
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ MISSING = (
 )
 """Stand for a missing value, as in pandas; not in names and labels: NA may be Namibia."""
 SEPARATORS = {"\t": "a tab", ";": "a semicolon", "|": "a bar", ",": "a comma"}
-ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
-"""Tried in this order; the last one fits all bytes."""
+ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")  # in this order; the last fits all bytes
 HEADER_ROWS = 20  # among which the header is sought
 SAMPLE_CHARACTERS = 1 << 20
 CELLS_AT_ONCE, MIN_ROWS_AT_ONCE = 1 << 23, 1 << 14
@@ -58,12 +57,10 @@ class Request:
     columns: tuple[str, ...] | None
     id_column: str | None
     label_column: str | None
-    features: Collection[str] = ()
-    """Columns that do not name the rows."""
+    features: Collection[str] = ()  # columns that do not name the rows
     sheet: str | int | None = None
     layer: str = ""
-    likely_ids: Collection[str] | None = None
-    """The first that is there names the rows; None if one is to be found."""
+    likely_ids: Collection[str] | None = None  # the first there names the rows; None: find one
 
     @property
     def text_columns(self) -> list[str]:
@@ -81,8 +78,7 @@ class Content(NamedTuple):
     """The columns of a file, by position if without names; names and labels are texts."""
 
     frame: "pd.DataFrame"
-    index_name: str | None = None
-    """The column that names the rows unless another one is requested."""
+    index_name: str | None = None  # names the rows, unless another column is requested
     notes: tuple[str, ...] = ()
 
 
@@ -339,9 +335,7 @@ def _infer(cells: Sequence[Any], *, is_text: bool) -> Any:
 
 
 def _is_missing(cell: Any) -> bool:
-    if isinstance(cell, str):
-        return cell in MISSING
-    return cell is None or bool(cell != cell)  # noqa: PLR0124
+    return cell in MISSING if isinstance(cell, str) else is_missing(cell)
 
 
 def _as_integer(cell: Any) -> Any:
@@ -363,10 +357,8 @@ class Header(NamedTuple):
     """The names of the columns; their positions where they have none."""
 
     names: list[Any]
-    n_skipped: int = 0
-    """Rows of the file before the first row of the table."""
-    unnamed: Sequence[str] = ()
-    """Columns that have no name beside others that have one."""
+    n_skipped: int = 0  # rows of the file before the first row of the table
+    unnamed: Sequence[str] = ()  # columns that have no name beside others that have one
     notes: Sequence[str] = ()
 
     def list_texts(self, request: Request) -> list[str]:

@@ -44,8 +44,7 @@ from taxarbor.tables._read_cells import (
     read_sheet,
 )
 
-Texts: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Columns that name or label the rows."""
+Texts: TypeAlias = Mapping[str, tuple[str, ...]]  # columns that name or label the rows
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 STDIN = "-"

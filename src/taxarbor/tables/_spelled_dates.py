@@ -16,14 +16,10 @@ from taxarbor._types import IndexArray
 
 Times: TypeAlias = NDArray[np.datetime64]
 
-MIN_SHARE = 0.9
-"""Share of the rows that a format must read."""
-MIN_VARYING_SHARE = 0.01
-"""Share of the rows that must differ from the most common value, for a part to vary."""
-MAX_MIDNIGHT_SHARE = 0.3
-"""Share of the times at midnight up to which the hour is used."""
-N_TRIED = 200
-"""Texts of which a format must read at least one to be tried on all."""
+MIN_SHARE = 0.9  # share of the rows that a format must read
+MIN_VARYING_SHARE = 0.01  # of the rows that differ from the most common value, if a part varies
+MAX_MIDNIGHT_SHARE = 0.3  # share of the times at midnight up to which the hour is used
+N_TRIED = 200  # texts of which a format must read at least one to be tried on all
 DATE_PARTS = ("year", "month", "weekday", "hour")
 
 NAMES = (

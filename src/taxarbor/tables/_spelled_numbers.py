@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from taxarbor._types import IndexArray
 
-MIN_SHARE = 0.9
-"""Share of the rows that a format must read; the texts of the others are odd."""
+MIN_SHARE = 0.9  # share of the rows that a format must read; the texts of the others are odd
 MAX_FREQUENT, MIN_NUMBER_SHARE = 2, 0.6
 """Odd texts that many rows may have, and the share of the rows with numbers beside them."""
-MIN_CODE_SHARE = 0.01
-"""Share of the rows with codes such as 007 or 1.2.3 from which on nothing is a number."""
+MIN_CODE_SHARE = 0.01  # of codes such as 007 or 1.2.3, from which on nothing is a number
 SEPARATORS = (
     *((".", ""), (".", ","), (",", ""), (",", ".")),
     *((".", " "), (",", " "), (".", "'"), (",", "'")),
@@ -37,10 +35,8 @@ TEXT = re.compile(
 )
 THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 """Numbers such as 1.250, which are thousands beside others without a dot."""
-POWERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "bn": 1e9}
-"""Letters after a number that multiply it: 3.5k."""
-CODE = re.compile(r"0\d+|\d+(?:[.,] ?\d+){2,}")
-"""Codes with leading zeros, versions, lists of answers."""
+POWERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "bn": 1e9}  # letters that multiply: 3.5k
+CODE = re.compile(r"0\d+|\d+(?:[.,] ?\d+){2,}")  # leading zeros, versions, lists of answers
 ADDRESS_OR_PHONE = re.compile(
     r"(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}|\d{3}(?: \d{3}){2,}"
 )
@@ -51,8 +47,7 @@ class NumberFormat(NamedTuple):
 
     decimal: str = "."
     thousands: str = ""
-    unit: str = ""
-    """A currency or a unit, which rows may leave out."""
+    unit: str = ""  # a currency or a unit, which rows may leave out
     unit_first: bool = False
 
     @property

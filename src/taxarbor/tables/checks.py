@@ -20,14 +20,12 @@ from taxarbor.rows import as_rows, check_structure
 
 RANGE = {"float32": (1e-15, 1e15), "float64": (1e-70, 1e70)}
 """Within which the data may vary: fourth powers, or squares in float32, must fit."""
-MAX_MEAN = {"float32": 1e17, "float64": 1e150}
-"""Largest absolute mean of a column: squares must fit."""
+MAX_MEAN = {"float32": 1e17, "float64": 1e150}  # of a column, absolute: squares must fit
 HAS_NARWHALS = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 """Whether scikit-learn reads the names of columns of all frames."""
 MAX_WEIGHT_EXPONENT = 100
 """Of 2, in the greatest weight: sums of the weights, and of rows times weights, must fit."""
-EXACT_REPEATS = (4, 20_000)
-"""Copies per row, and copies, up to which integer weights are not rounded."""
+EXACT_REPEATS = (4, 20_000)  # copies per row, and in all, up to which integers are kept
 MAX_REPEATS = (10, 10_000)
 """Copies per row, and copies, that other weights are rounded to; but one per row at least. More
 would make large fits slower, and fewer would take light rows of small tables for none."""

@@ -50,8 +50,7 @@ from taxarbor.tables.notes import Note
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 KINDS = ("number", "category", "ordered", "text", *DATE_PARTS)
-MIN_FEATURES_PER_SPARSE_COLUMN = 4
-"""Features per column beyond which the features are kept sparse."""
+MIN_FEATURES_PER_SPARSE_COLUMN = 4  # features per column beyond which they are kept sparse
 
 Parsed: TypeAlias = Any
 """Cells of a table as numbers: a matrix, or a list with the cells of each column: floats, NaN
@@ -64,23 +63,14 @@ each word of a text."""
 class Reading:
     """How the cells of a column are read that are not plain numbers.
 
-    Attributes
-    ----------
-    kind : {"number", "category", "ordered", "text", "year", "month", "weekday", "hour"}
-        The type of its cells; "number" if they are written in a format.
-    categories : tuple of str
-        The values of a category; of two, the second is the feature. The levels of an ordered
-        one, from the lowest, and the words of texts.
-    rare : tuple of str
-        Values that are known, and count as missing: too rare, or no numbers or dates.
-    format : tuple
-        The values of a ``NumberFormat``, or how dates are written; () where cells have a type.
+    ``categories`` are the values of a category; of two, the second is the feature. Or the
+    levels of an ordered one, from the lowest, or the words of texts.
     """
 
-    kind: str
+    kind: str  # one of KINDS: the type of its cells; "number" if they are written in a format
     categories: tuple[str, ...] = ()
-    rare: tuple[str, ...] = ()
-    format: tuple[Any, ...] = ()
+    rare: tuple[str, ...] = ()  # known, and missing: too rare, or no numbers or dates
+    format: tuple[Any, ...] = ()  # of a NumberFormat or of dates; () where cells have a type
 
     def __post_init__(self) -> None:
         has_values = self.is_nominal or self.kind in ("ordered", "text")
@@ -108,30 +98,14 @@ class Reading:
 
 
 class Column(NamedTuple):
-    """A column of a table, or a part of a date, and what it becomes.
+    """A column of a table, or a part of a date, and what it becomes."""
 
-    Attributes
-    ----------
-    name : str
-        Its name, ``x3`` where the table has none.
-    kind : str
-        The type of its cells: "number", "boolean", or that of a ``Reading``.
-    fill : tuple of float
-        Imputes missing values: the mean, or the share of each category.
-    categories : tuple of str
-        As in a ``Reading``.
-    missing : float
-        The share of missing values, in the fit.
-    unit : str
-        How a value is shown: ``{} %``.
-    """
-
-    name: str
-    kind: str
-    fill: tuple[float, ...]
-    categories: tuple[str, ...] = ()
-    missing: float = 0.0
-    unit: str = ""
+    name: str  # ``x3`` where the table has none
+    kind: str  # the type of its cells: "number", "boolean", or that of a Reading
+    fill: tuple[float, ...]  # imputes missing values: the mean, or the share of each category
+    categories: tuple[str, ...] = ()  # as in a Reading
+    missing: float = 0.0  # the share of missing values, in the fit
+    unit: str = ""  # how a value is shown: ``{} %``
 
     @property
     def label(self) -> str:
@@ -152,18 +126,13 @@ class Column(NamedTuple):
 class FoundColumn(NamedTuple):
     """A column that is used, or a part of one: how it is read, its cells and statistics."""
 
-    cells: Any
-    """As in :data:`Parsed`; None for those of a matrix."""
+    cells: Any  # as in :data:`Parsed`; None for those of a matrix
     reading: Reading | None
-    fills: tuple[float, ...]
-    """The mean of each feature: a number, or the share of a category or word."""
-    n_known: float
-    """Rows with a value."""
-    std: float = 0.0
-    """Standard deviation of one feature, without outliers."""
+    fills: tuple[float, ...]  # the mean of each feature: of a category or word, its share
+    n_known: float  # rows with a value
+    std: float = 0.0  # standard deviation of one feature, without outliers
     is_boolean: bool = False
-    quantiles: Array | None = None
-    """Of a skewed number: evenly spaced quantiles."""
+    quantiles: Array | None = None  # of a skewed number: evenly spaced quantiles
 
 
 class FeatureRows(NamedTuple):
@@ -333,12 +302,7 @@ class Columns:
     @property
     def is_scaled(self) -> bool:
         """Whether a fit sees other numbers than the table has."""
-        return bool(self.shift.any() or (self.scale != 1.0).any() or self.has_logs)
-
-    @property
-    def has_logs(self) -> bool:
-        """Whether rules read the logarithm of any column."""
-        return bool(self.log_unit.any())
+        return bool(self.shift.any() or (self.scale != 1.0).any() or self.log_unit.any())
 
     @property
     def is_sparse(self) -> bool:

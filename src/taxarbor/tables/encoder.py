@@ -216,16 +216,11 @@ class Features:
 
     data: Matrix  # C-contiguous or canonical CSR
     columns: Columns
-    rows: FeatureRows
-    """The same rows in the user's units, imputed."""
-    seen: dict[str, Any]
-    """The attributes of the data that scikit-learn's conventions ask for."""
-    owner: IndexArray | None = None
-    """The column of each feature, where any column has several."""
-    empty: NDArray[np.bool_] | None = None
-    """Which rows have no value at all; None if all have one."""
-    embedding: Array | None = None
-    """The vectors in which clusters are found; None: the features."""
+    rows: FeatureRows  # the same rows in the user's units, imputed
+    seen: dict[str, Any]  # the attributes of the data that scikit-learn's conventions ask for
+    owner: IndexArray | None = None  # the column of each feature, where any column has several
+    empty: NDArray[np.bool_] | None = None  # rows without any value; None: all have one
+    embedding: Array | None = None  # vectors in which clusters are found; None: the features
 
 
 def find_features(estimator: Any, sample: Sample, names: Sequence[str] | None) -> Features:

@@ -19,12 +19,10 @@ MAX_NOTES, MAX_NAMED, MAX_LINE, MAX_NAME = 5, 5, 200, 40
 """Lines that are shown, columns that each names, and characters of both."""
 LIGHT, LESS = 0.5, "columns that say little about the others count less"
 """Weight up to which a column is said to count less, and how."""
-MAX_CATEGORIES = 255
-"""Distinct values up to which a column may be declared categorical."""
+MAX_CATEGORIES = 255  # distinct values up to which a column may be declared categorical
 VALUES = re.compile(r"([\d,]+) different values")
 
-IS_EMBEDDING = "the embedding of the clusters"
-"""Why the column with the vectors of rows is no feature."""
+IS_EMBEDDING = "the embedding of the clusters"  # why a column of vectors is no feature
 IDENTIFIER = "looks like an identifier"
 
 CATEGORICAL = "TableEncoder(categorical_features={})", "--categories {}"
@@ -45,8 +43,7 @@ NOTES = {
     "read": ("recognised", *CATEGORICAL),
 }
 """What is said of remarks, and the parameter and the option that change it; by importance."""
-COPIES_ONCE = ("columns that tell the same count as one", *EXCLUDE)
-"""Likewise, where columns are weighed."""
+COPIES_ONCE = ("columns that tell the same count as one", *EXCLUDE)  # where columns are weighed
 
 
 class Note(NamedTuple):
@@ -101,12 +98,10 @@ def _describe_weights(columns: "Columns", weights: Array, given: Container[str])
     order = np.argsort(weights, kind="stable").tolist()
     light = [columns[at] for at in order if weights[at] <= LIGHT]
     light = [one for one in light if one.name not in given]
+    said = {"logarithms of skewed columns are compared": skewed, LESS: light}
     parts = [
         f"{text}: {some([cut(one.label) for one in named], MAX_NAMED)}"
-        for text, named in (
-            ("logarithms of skewed columns are compared", skewed),
-            (LESS, light),
-        )
+        for text, named in said.items()
         if named
     ]
     if not parts:

@@ -9,11 +9,9 @@ import numpy as np
 from taxarbor._errors import counted, printable
 from taxarbor._number_text import format_exactly
 
-MOSTLY = 0.8
-"""A word is said of some rows if it is false for less than a fifth of them."""
+MOSTLY = 0.8  # a word is said of some rows if it is false for less than a fifth of them
 
-N_NAMED = 3
-"""Categories that are named, at most; of more, one less, and how many others there are."""
+N_NAMED = 3  # categories named, at most; of more, one less, and how many others there are
 
 SAID = {"has": ("has ", "no "), "is": ("is ", "not "), "": ("", "not ")}
 """What stands before a feature of yes and no: its own verb, or ours for a single word."""

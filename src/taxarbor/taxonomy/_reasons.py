@@ -28,10 +28,8 @@ from taxarbor.tree.rule import LinearRule, threshold_of
 if TYPE_CHECKING:
     from taxarbor.taxonomy.taxonomy import Taxonomy
 
-DIGITS = 5
-"""To which shares are compared, in units of the largest: rounding must not choose."""
-MATTERS = 0.05
-"""Of the most that a category does, what another must do to be named beside it."""
+DIGITS = 5  # to which shares are compared, in units of the largest: rounding must not choose
+MATTERS = 0.05  # of the most that a category does, what another must do to be named beside it
 
 
 def reasons(taxonomy: "Taxonomy", node: int, n_top: int | None) -> tuple[Reason, ...]:
@@ -249,7 +247,7 @@ def _describe_category(
         named = named[np.argsort(-seen[named].round(DIGITS), kind="stable")]
     most = int(named[np.argmax(-weights[named] if is_not else weights[named])])
     return Reason(
-        category.feature(most),
+        category.first + (0 if len(category.values) == 2 else most),
         category.name,
         float(weights[most]),
         share,
@@ -305,9 +303,6 @@ class Category(NamedTuple):
         """Return the share of each value; of two, the first has what is left."""
         own = self.weights(features)
         return np.array([1.0 - own[1], own[1]]) if len(self.values) == 2 else own
-
-    def feature(self, code: int) -> int:
-        return self.first + (code if len(self.values) != 2 else 0)
 
 
 def category_of(taxonomy: "Taxonomy", feature: int) -> Category | None:

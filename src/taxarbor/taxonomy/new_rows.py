@@ -24,8 +24,7 @@ MAX_NAMED = 5  # columns, and values, that a warning names
 
 Work: TypeAlias = Callable[..., NDArray[Any]]
 """A function of a taxonomy and feature rows: an array with one entry, or line, for each row."""
-Unseen: TypeAlias = Counter[tuple[str, str]]
-"""Rows by column and value, where the fit has not seen the value."""
+Unseen: TypeAlias = Counter[tuple[str, str]]  # rows by column and value that the fit lacks
 
 
 def apply(

@@ -26,24 +26,12 @@ clusters are rarely nearer."""
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseModel:
-    """Cluster means, typical distances to them, and the noise threshold.
+    """Cluster means, typical distances to them, and the noise threshold."""
 
-    Attributes
-    ----------
-    centers : float64 array of shape (n_centers, n_features)
-        The means of the clusters of the fit, also once a tree is pruned.
-    units : float64 array of shape (n_centers,)
-        How far their rows are from there on average.
-    scale : float64 array of shape (n_features,)
-        What differences are divided by before distances are taken.
-    limit : float
-        Rows with a higher score are noise.
-    """
-
-    centers: Array
-    units: Array
-    scale: Array
-    limit: float = np.inf
+    centers: Array  # (n_centers, n_features), means of the fit, also once a tree is pruned
+    units: Array  # (n_centers,), how far their rows are from there on average
+    scale: Array  # (n_features,), what differences are divided by
+    limit: float = np.inf  # rows with a higher score are noise
 
     def __post_init__(self) -> None:
         for name in ("centers", "units", "scale"):

@@ -76,13 +76,8 @@ def place_rows(
 ) -> NDArray[np.int32]:
     """Return the leaves of rows, by their position: an array or a CSR matrix of features.
 
-    ``fill`` are the values that NaN is replaced by; None where NaN is refused. ``name`` returns
-    the name of a feature.
-
-    Raises
-    ------
-    InputError
-        If a value is infinite, or NaN where that is not allowed.
+    ``fill`` are the values that NaN is replaced by; None where NaN is refused, as infinity is.
+    ``name`` returns the name of a feature.
     """
     n_rows, n_features = data.shape
     if tree.n_leaves > 1 and tree.rules[tree.root] is None:
