@@ -82,7 +82,7 @@ def planted(tmp_path_factory):
     def page_of(n_clusters):
         if n_clusters not in made:
             data = make_planted_tree(n_rows=2048, branching=2, depth=10, random_state=0)
-            model = Taxarbor(n_clusters, n_init=1, random_state=0).fit(data.X)
+            model = Taxarbor(n_clusters, min_leaf_size=1, n_init=1, random_state=0).fit(data.X)
             path = tmp_path_factory.mktemp("pages") / f"{n_clusters}.html"
             classes = np.char.add("kind ", (data.labels // 16).astype(str))
             report(model, data.X, path, classes=classes, title=f"{n_clusters} clusters")
