@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from taxarbor import HMMC, TableEncoder, Taxarbor, Taxonomy
 from taxarbor._errors import InputError
+from taxarbor.stability import assess
 from taxarbor.tables.columns import Columns
 
 quiet = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -92,6 +93,13 @@ def test_weights_that_are_given_replace_those_that_are_found(shop):
     X = np.random.default_rng(0).normal(size=(100, 3))
     plain = Taxarbor(2, column_weights={"x1": 4}, random_state=0).fit(X).taxonomy_.columns
     np.testing.assert_allclose(weights_of(plain, X), X.var(axis=0) * [1.0, 4.0, 1.0])
+
+
+@quiet
+def test_models_with_weights_are_assessed(shop):
+    model = Taxarbor(3, column_weights={"coin": 0.5}, random_state=0).fit(shop[0])
+    taxonomy = assess(model, shop[0], n_refits=2, random_state=0)
+    assert taxonomy.stability.n_recovered.max() == 2
 
 
 @quiet

@@ -212,7 +212,7 @@ def _clone_for_half(
     # All are fitted to the same features.
     changed: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "encoder": taxonomy.columns}
     if "noise" in given:
-        changed["noise"] = 0.0
+        changed |= {"noise": 0.0, "column_weights": None}  # which the columns have
     if (n_clusters := given["n_clusters"]) is not None:
         n_leaves = taxonomy.tree.n_leaves if n_clusters == "auto" else n_clusters
         changed["n_clusters"] = min(n_leaves, max(n_half // 2, 1))
